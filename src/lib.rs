@@ -1,0 +1,8 @@
+//! Recomputes historical partitions of a Parquet dataset with corrected SQL and releases the
+//! result safely.
+
+pub mod calendar;
+pub mod env;
+pub mod error;
+pub mod identity;
+pub mod storage;
