@@ -2,7 +2,10 @@
 //! result safely.
 
 pub mod calendar;
+pub mod dataset;
 pub mod env;
 pub mod error;
 pub mod identity;
+pub mod parquet_file;
+pub mod spec;
 pub mod storage;

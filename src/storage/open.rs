@@ -1,7 +1,8 @@
 //! From a URL to a folder in a store, configured by the environment its users already have.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -199,9 +200,7 @@ fn s3(environment: &Environment, bucket: &str) -> Result<Store> {
     if !environment.has_any(&given) {
         let service =
             environment.value("AWS_METADATA_ENDPOINT").unwrap_or("http://169.254.169.254");
-        require_metadata_service(
-            service,
-            "S3",
+        MetadataService { url: service, request: AWS_METADATA }.require("S3",
             "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION), or AWS_SKIP_SIGNATURE=true for a public bucket",
         )?;
     }
@@ -233,9 +232,7 @@ fn azure(environment: &Environment, container: &str) -> Result<Store> {
     ];
     if !environment.has_any(&given) {
         let service = environment.value("AZURE_MSI_ENDPOINT").unwrap_or("http://169.254.169.254");
-        require_metadata_service(
-            service,
-            "Azure",
+        MetadataService { url: service, request: AZURE_METADATA }.require("Azure",
             "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or AZURE_USE_AZURE_CLI=true",
         )?;
     }
@@ -262,11 +259,11 @@ fn google(environment: &Environment, bucket: &str) -> Result<Store> {
         .value("HOME")
         .map(|home| Path::new(home).join(".config/gcloud/application_default_credentials.json"));
     if !environment.has_any(&given) && !login.is_some_and(|file| file.exists()) {
-        require_metadata_service(
-            "http://metadata.google.internal",
-            "Google Cloud Storage",
-            "set GOOGLE_APPLICATION_CREDENTIALS, or run: gcloud auth application-default login",
-        )?;
+        MetadataService { url: "http://metadata.google.internal", request: GOOGLE_METADATA }
+            .require(
+                "Google Cloud Storage",
+                "set GOOGLE_APPLICATION_CREDENTIALS, or run: gcloud auth application-default login",
+            )?;
     }
     pair(|connector, retries| {
         let mut builder = GoogleCloudStorageBuilder::new().with_bucket_name(bucket);
@@ -279,29 +276,58 @@ fn google(environment: &Environment, bucket: &str) -> Result<Store> {
     })
 }
 
-/// Without credentials in the environment, only a cloud machine's metadata service can give some.
-fn require_metadata_service(service: &str, store: &str, hint: &str) -> Result<()> {
-    if answers(service) {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Invalid, format!("no credentials for {store} were found"))
-        .with("looked at", format!("the environment, and {service}"))
-        .hint(hint))
+/// A cloud machine's metadata service: where it is and what it answers with status 200.
+struct MetadataService<'a> {
+    url: &'a str,
+    request: &'static str,
 }
 
-fn answers(service: &str) -> bool {
-    let Ok(url) = Url::parse(service) else { return false };
-    let (Some(host), Some(port)) = (url.host_str().map(str::to_owned), url.port_or_known_default())
-    else {
-        return false;
-    };
-    // Looking a name up has no time limit of its own, so it gets a thread that may be left behind.
-    let (sender, answer) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let connects = (host, port).to_socket_addrs().is_ok_and(|mut addresses| {
-            addresses.any(|address| TcpStream::connect_timeout(&address, METADATA_WAIT).is_ok())
+const AWS_METADATA: &str = "PUT /latest/api/token HTTP/1.0\r\nX-aws-ec2-metadata-token-ttl-seconds: 60\r\nContent-Length: 0\r\n\r\n";
+const AZURE_METADATA: &str =
+    "GET /metadata/instance?api-version=2021-02-01 HTTP/1.0\r\nMetadata: true\r\n\r\n";
+const GOOGLE_METADATA: &str =
+    "GET /computeMetadata/v1/instance/id HTTP/1.0\r\nMetadata-Flavor: Google\r\n\r\n";
+
+impl MetadataService<'_> {
+    /// Without credentials in the environment, only this service can give some.
+    fn require(&self, store: &str, hint: &str) -> Result<()> {
+        if self.answers() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Invalid, format!("no credentials for {store} were found"))
+            .with("looked at", format!("the environment, and {}", self.url))
+            .hint(hint))
+    }
+
+    fn answers(&self) -> bool {
+        let Ok(url) = Url::parse(self.url) else { return false };
+        let (Some(host), Some(port)) =
+            (url.host_str().map(str::to_owned), url.port_or_known_default())
+        else {
+            return false;
+        };
+        let request = self.request;
+        // Looking a name up has no time limit of its own, so it gets a thread that may be left.
+        let (sender, answer) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let granted = (host, port)
+                .to_socket_addrs()
+                .is_ok_and(|mut addresses| addresses.any(|address| asked(&address, request)));
+            drop(sender.send(granted));
         });
-        drop(sender.send(connects));
-    });
-    answer.recv_timeout(METADATA_WAIT).unwrap_or(false)
+        answer.recv_timeout(METADATA_WAIT).unwrap_or(false)
+    }
+}
+
+/// Whether a server at an address answers a request with status 200.
+fn asked(address: &SocketAddr, request: &str) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect_timeout(address, METADATA_WAIT)?;
+        stream.set_read_timeout(Some(METADATA_WAIT))?;
+        stream.write_all(request.as_bytes())?;
+        let mut status = [0; 12];
+        stream.read_exact(&mut status)?;
+        Ok(status.ends_with(b" 200"))
+    };
+    ask().unwrap_or(false)
 }

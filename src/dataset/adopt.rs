@@ -1,0 +1,220 @@
+//! Taking in files that a dataset's own writers put below its root, where they are.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::{
+    ColumnDef, DataFile, Dataset, Definition, Partition, PartitionColumn, Place, Placement,
+    TimeKind,
+};
+use crate::calendar::{Calendar, Interval};
+use crate::error::{Error, ErrorKind, Result};
+use crate::identity::file_hash;
+use crate::parquet_file::read_footer;
+use crate::storage::Object;
+
+/// Files looked at at once.
+const LOOKS_AT_ONCE: usize = 16;
+
+/// The folder name that Hive writers give to rows without a value.
+const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// What was found below a root.
+#[derive(Debug)]
+pub struct Adoption {
+    /// Partitioning and columns, as found.
+    pub definition: Definition,
+    /// The partitions, in order of time.
+    pub partitions: Vec<Partition>,
+    /// Objects that are not data, with the reason.
+    pub refused: Vec<RefusedObject>,
+}
+
+/// An object that was seen and not used.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct RefusedObject {
+    /// The path below the root.
+    pub path: String,
+    /// Why it is not used.
+    pub reason: String,
+    /// Whether readers that take every Parquet file would read it.
+    pub looks_like_data: bool,
+}
+
+struct Found {
+    interval: Interval,
+    file: DataFile,
+    columns: Vec<ColumnDef>,
+}
+
+impl Dataset {
+    /// Looks at every object below the root and says what it would be.
+    ///
+    /// Reads every file once, for its footer and its hash; writes nothing.
+    ///
+    /// # Errors
+    /// `Unavailable` when the store does not answer. Unusable objects are refused, not errors.
+    pub async fn survey(&self, column: &str, calendar: &Calendar) -> Result<Adoption> {
+        let listing = self.root().list("").await?;
+        let mut refused: Vec<RefusedObject> =
+            listing.refused.into_iter().map(|(path, reason)| refuse(&path, reason)).collect();
+        let mut places = Vec::new();
+        for object in listing.objects {
+            match place_of(&object, column, calendar) {
+                Ok(interval) => places.push((object, interval)),
+                Err(reason) => refused.push(refuse(&object.path, reason)),
+            }
+        }
+        let looks = places.into_iter().map(|(object, interval)| self.look_at(object, interval));
+        let looked: Vec<Result<Found, RefusedObject>> =
+            futures::stream::iter(looks).buffered(LOOKS_AT_ONCE).try_collect().await?;
+        let mut found = Vec::new();
+        for one in looked {
+            match one {
+                Ok(file) => found.push(file),
+                Err(reason) => refused.push(reason),
+            }
+        }
+        let definition = definition_of(&mut found, &mut refused, column, calendar)?;
+        refused.sort_by(|one, two| one.path.cmp(&two.path));
+        Ok(Adoption { definition, partitions: partitions_of(found), refused })
+    }
+
+    async fn look_at(
+        &self,
+        object: Object,
+        interval: Interval,
+    ) -> Result<Result<Found, RefusedObject>> {
+        let reader = self.root().store().open(&self.root().absolute(&object))?;
+        let footer = match read_footer(&reader).await {
+            Ok(footer) => footer,
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported) => {
+                return Ok(Err(refuse(&object.path, error.message().to_owned())));
+            }
+            Err(error) => return Err(error),
+        };
+        let hash = file_hash(&reader.read_all().await?);
+        reader.finish()?;
+        let file = DataFile::new(Place::Root, &object, footer.rows(), hash);
+        Ok(Ok(Found { interval, file, columns: footer.columns() }))
+    }
+}
+
+fn refuse(path: &str, reason: String) -> RefusedObject {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let hidden = name.starts_with(['.', '_']);
+    RefusedObject { path: path.to_owned(), reason, looks_like_data: is_parquet(name) && !hidden }
+}
+
+fn is_parquet(name: &str) -> bool {
+    name.ends_with(".parquet") || name.ends_with(".parq")
+}
+
+/// The interval of an object's folder, or why it is not a data file of this dataset.
+fn place_of(object: &Object, column: &str, calendar: &Calendar) -> Result<Interval, String> {
+    let Some((folder, name)) = object.path.rsplit_once('/') else {
+        return Err(format!("it lies outside the {column}=… folders"));
+    };
+    if name.starts_with(['.', '_']) || !is_parquet(name) {
+        return Err("it is not a Parquet file by its name".to_owned());
+    }
+    let Some(value) = folder.strip_prefix(column).and_then(|rest| rest.strip_prefix('=')) else {
+        return Err(format!("it lies outside the {column}=… folders"));
+    };
+    if value.contains('/') {
+        return Err(format!("it lies deeper than its {column}=… folder"));
+    }
+    if value == HIVE_NULL || value.is_empty() {
+        return Err(format!("its folder is for rows without a {column}, which no interval holds"));
+    }
+    if object.size == 0 {
+        return Err("it is empty (0 bytes), so it is no Parquet file".to_owned());
+    }
+    calendar.named(value).map_err(|error| {
+        let hints: Vec<String> =
+            std::iter::once(error.to_string()).chain(error.hints().iter().cloned()).collect();
+        hints.join("; ")
+    })
+}
+
+/// The definition by majority of none: the first file's columns count, files with others are
+/// refused by name.
+fn definition_of(
+    found: &mut Vec<Found>,
+    refused: &mut Vec<RefusedObject>,
+    column: &str,
+    calendar: &Calendar,
+) -> Result<Definition> {
+    let Some(first) = found.first() else {
+        return Err(Error::invalid(format!("no usable Parquet file lies in a {column}=… folder"))
+            .hint("check the path and --partition; or make an empty dataset with --schema"));
+    };
+    let mut columns = first.columns.clone();
+    let example = first.file.path.clone();
+    found.retain(|file| match difference(&columns, &file.columns) {
+        None => true,
+        Some(what) => {
+            let reason = format!("{what} (compared with {example})");
+            refused.push(refuse(&file.file.path, reason));
+            false
+        }
+    });
+    // A column that may be null in one file may be null.
+    for file in found.iter() {
+        for column in &mut columns {
+            let here = file.columns.iter().find(|other| other.name == column.name);
+            column.nullable |= here.is_some_and(|other| other.nullable);
+        }
+    }
+    let partition = partition_column(&columns, column, calendar)?;
+    Ok(Definition { partition, columns })
+}
+
+fn partition_column(
+    columns: &[ColumnDef],
+    column: &str,
+    calendar: &Calendar,
+) -> Result<PartitionColumn> {
+    let inside = columns.iter().find(|candidate| candidate.name == column);
+    let (placement, time) = match inside {
+        None => (Placement::Path, PartitionColumn::path_time(calendar)),
+        Some(inside) => {
+            let time = TimeKind::of(inside.field()?.data_type()).ok_or_else(|| {
+                Error::invalid(format!(
+                    "the partition column {column:?} is of type {}, which is no kind of time",
+                    inside.data_type
+                ))
+            })?;
+            (Placement::File, time)
+        }
+    };
+    Ok(PartitionColumn { column: column.to_owned(), placement, time, calendar: calendar.clone() })
+}
+
+/// How a file's columns differ from the dataset's, in words.
+pub(super) fn difference(dataset: &[ColumnDef], file: &[ColumnDef]) -> Option<String> {
+    for wanted in dataset {
+        match file.iter().find(|column| column.name == wanted.name) {
+            None => return Some(format!("it lacks the column {:?}", wanted.name)),
+            Some(column) if column.data_type != wanted.data_type => {
+                return Some(format!(
+                    "its column {:?} is {}, not {}",
+                    column.name, column.data_type, wanted.data_type
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    let extra = file.iter().find(|column| !dataset.iter().any(|d| d.name == column.name));
+    extra.map(|column| format!("it has a further column {:?}", column.name))
+}
+
+fn partitions_of(found: Vec<Found>) -> Vec<Partition> {
+    let mut intervals: BTreeMap<_, (Interval, Vec<DataFile>)> = BTreeMap::new();
+    for one in found {
+        let start = one.interval.start;
+        intervals.entry(start).or_insert_with(|| (one.interval, Vec::new())).1.push(one.file);
+    }
+    intervals.into_values().map(|(interval, files)| Partition::of(&interval, files, 0)).collect()
+}

@@ -1,0 +1,119 @@
+//! Every path of the control prefix, built and read here.
+//!
+//! ```text
+//! policy/<digest>.json                      the owner's rules, named by a version manifest
+//! versions/00000000000000000042.json        version manifests: create-only, never deleted
+//! segments/<digest>.parquet                 partitions of a version, about 1,000 each
+//! intents/<commit id>.json                  written before a commit is tried
+//! views/00000000000000000042.sql            a ready view definition of a version
+//! plans/<plan id>.json                      immutable plans
+//! runs/<plan id>/attempts/<partition>/…     claims and their endings
+//! runs/<plan id>/records/<partition>.json   the one result of a partition
+//! runs/<plan id>/{candidates,reports,approvals}/<digest>.json
+//! runs/<plan id>/events/<time>-<id>.json
+//! data/<attempt>/<hive suffix>/part-00000.parquet
+//! retained/<hash>/<hive suffix>/<name>      copies of superseded adopted files
+//! ```
+
+use chrono::{DateTime, Utc};
+
+use crate::identity::Digest;
+
+/// The folder of version manifests.
+pub const VERSIONS: &str = "versions";
+
+/// The folder of plans.
+pub const PLANS: &str = "plans";
+
+/// The folder of runs.
+pub const RUNS: &str = "runs";
+
+/// A version manifest.
+pub fn version(number: u64) -> String {
+    format!("{VERSIONS}/{number:020}.json")
+}
+
+/// The number of a version manifest's path; `None` for any other path.
+pub fn version_number(path: &str) -> Option<u64> {
+    let digits = path.strip_prefix(VERSIONS)?.strip_prefix('/')?.strip_suffix(".json")?;
+    (digits.len() == 20).then(|| digits.parse().ok()).flatten()
+}
+
+/// A policy.
+pub fn policy(digest: &Digest) -> String {
+    format!("policy/{digest}.json")
+}
+
+/// A segment.
+pub fn segment(digest: &Digest) -> String {
+    format!("segments/{digest}.parquet")
+}
+
+/// The intent of a commit.
+pub fn intent(commit_id: &Digest) -> String {
+    format!("intents/{commit_id}.json")
+}
+
+/// The view definition of a version.
+pub fn view(number: u64) -> String {
+    format!("views/{number:020}.sql")
+}
+
+/// A plan.
+pub fn plan(id: &Digest) -> String {
+    format!("{PLANS}/{id}.json")
+}
+
+/// The plan id of a plan's path; `None` for any other path.
+pub fn plan_id(path: &str) -> Option<Digest> {
+    Digest::parse(path.strip_prefix(PLANS)?.strip_prefix('/')?.strip_suffix(".json")?)
+}
+
+/// A run's folder of one kind: `attempts`, `records`, `candidates`, `reports`, `approvals`,
+/// `events`.
+pub fn run_folder(plan: &Digest, kind: &str) -> String {
+    format!("{RUNS}/{plan}/{kind}")
+}
+
+/// A run's frozen object of one kind, named by its digest.
+pub fn run_object(plan: &Digest, kind: &str, digest: &Digest) -> String {
+    format!("{RUNS}/{plan}/{kind}/{digest}.json")
+}
+
+/// The one record of a partition's result.
+pub fn record(plan: &Digest, partition: &str) -> String {
+    format!("{RUNS}/{plan}/records/{partition}.json")
+}
+
+/// One step of an attempt: `started` or `failed`.
+pub fn attempt(plan: &Digest, partition: &str, attempt: &str, step: &str) -> String {
+    format!("{RUNS}/{plan}/attempts/{partition}/{attempt}.{step}.json")
+}
+
+/// One event of a run, sorted by time.
+pub fn event(plan: &Digest, at: DateTime<Utc>, id: &str) -> String {
+    format!("{RUNS}/{plan}/events/{}-{id}.json", at.format("%Y%m%dT%H%M%S%6fZ"))
+}
+
+/// A candidate's data file.
+pub fn data(attempt: &str, hive: &str, number: usize) -> String {
+    format!("data/{attempt}/{hive}/part-{number:05}.parquet")
+}
+
+/// The kept copy of an adopted file, found by its hash alone.
+pub fn retained(hash: &str, path: &str) -> String {
+    format!("retained/{hash}/{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_paths_sort_by_number_and_read_back() {
+        assert!(version(9) < version(10));
+        assert_eq!(version_number(&version(42)), Some(42));
+        assert_eq!(version_number("versions/42.json"), None);
+        assert_eq!(version_number("versions/0000000000000000004x.json"), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! The dataset owner's rules. A spec can only be stricter.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Dataset, Version, layout};
+use crate::error::{Error, Result};
+use crate::identity::from_json;
+
+/// The rules of a dataset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Policy {
+    /// How many different people must approve before a publish.
+    pub approvals: usize,
+    /// Who may approve; empty: anybody who did not make the candidate.
+    pub approvers: BTreeSet<String>,
+    /// Whether an approval whose identity is only claimed counts.
+    pub unsigned_approvals: bool,
+    /// Whether a run may be published batch by batch.
+    pub publish_by_batch: bool,
+    /// Whether superseded adopted files are copied into the control prefix before a publish, so
+    /// that a rollback is possible whatever happens to them.
+    pub retain_superseded: bool,
+    /// What every plan must state.
+    pub require: BTreeSet<PolicyField>,
+    /// Ceilings of a spec's limits.
+    pub limits: Limits,
+}
+
+/// A statement that a policy can demand of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyField {
+    /// `change.why_range`: why the range is sufficient.
+    WhyRange,
+    /// `change.downstream`: the jobs that read the dataset.
+    Downstream,
+    /// `change.side_effects`: what else the change sets off.
+    SideEffects,
+    /// `change.expires`: when the plan may no longer be published.
+    Expires,
+    /// `change.window`: when it may be published.
+    Window,
+    /// The SQL file is committed in a git repository, without changes.
+    Commit,
+    /// `[expect]`: which differences are expected.
+    Expect,
+}
+
+/// Ceilings; absent: none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Partitions in one plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u64>,
+    /// Partitions in one batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitions_per_batch: Option<u64>,
+    /// Batches at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrent_batches: Option<u64>,
+    /// Queries at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_queries: Option<u64>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            approvals: 1,
+            approvers: BTreeSet::new(),
+            unsigned_approvals: true,
+            publish_by_batch: false,
+            retain_superseded: true,
+            require: BTreeSet::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Policy {
+    /// Reads a policy file.
+    ///
+    /// # Errors
+    /// `Invalid`, with the line shown.
+    pub fn from_toml(text: &str, file: &str) -> Result<Self> {
+        crate::spec::read_toml(text, file)
+    }
+}
+
+impl Dataset {
+    /// The policy in force in a version.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is gone or changed.
+    pub async fn policy(&self, version: &Version) -> Result<Policy> {
+        let path = layout::policy(&version.manifest.policy);
+        let bytes = self.control().read(&path).await?.ok_or_else(|| {
+            Error::corrupt("the policy that the current version names is gone")
+                .with("object", &path)
+        })?;
+        from_json(&bytes, &path)
+    }
+}

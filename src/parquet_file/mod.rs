@@ -1,0 +1,12 @@
+//! Parquet files: opening them with suspicion, decoding them, writing them the same way each time.
+//!
+//! Nothing here believes a file's statistics: rows come from decoded pages, and the only part of
+//! a footer that is used is its layout.
+
+mod footer;
+mod reader;
+mod writer;
+
+pub use footer::{Footer, read_footer};
+pub use reader::{Scan, scan};
+pub use writer::{FileWriter, WRITER_PROPERTIES, WrittenFile};

@@ -1,0 +1,180 @@
+//! What a spec declares about its candidate and about the difference to production.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// Declared checks; those that need no declaration always run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Checks {
+    /// Bounds on each partition's number of rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<RowBounds>,
+    /// Bounds on the share of nulls, by column.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub null_rate: BTreeMap<String, NullRate>,
+    /// Bounds on how a column's sum may differ from production's, over the range.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sum: BTreeMap<String, SumBounds>,
+    /// The only values of a text column.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub domain: BTreeMap<String, Vec<String>>,
+    /// The least and greatest values of a number column.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub range: BTreeMap<String, Bounds>,
+    /// One number from the sources, the same from the candidate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub balance: Vec<Balance>,
+}
+
+/// Bounds on a number of rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RowBounds {
+    /// At least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<u64>,
+    /// At most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
+    /// At most this share of production's rows more or fewer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_relative_change: Option<f64>,
+}
+
+/// Bounds on a share of nulls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NullRate {
+    /// At most, of each partition's rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// At most this much more or less than production's share, over the range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_change: Option<f64>,
+}
+
+/// Bounds on a sum.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SumBounds {
+    /// At most this share of production's sum more or less.
+    pub max_relative_change: f64,
+}
+
+/// Bounds on values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Bounds {
+    /// No value is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// No value is greater.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+}
+
+/// Two queries that must give the same single value for each partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Balance {
+    /// What the balance says.
+    pub name: String,
+    /// Over the sources, each cut to the partition's own interval.
+    pub source: String,
+    /// Over the table `candidate`.
+    pub candidate: String,
+}
+
+/// Claims about the difference to production, over the range.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Expect {
+    /// Rows with other values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_rows: Option<Count>,
+    /// Rows only in the candidate; absent: none are expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added_rows: Option<Count>,
+    /// Rows only in production; absent: none are expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed_rows: Option<Count>,
+}
+
+/// Bounds on a count of rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Count {
+    /// At least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<u64>,
+    /// At most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
+    /// At most this share of production's rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_fraction: Option<f64>,
+}
+
+impl Expect {
+    /// Whether nothing is claimed.
+    pub fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        for (name, count) in [
+            ("changed_rows", self.changed_rows),
+            ("added_rows", self.added_rows),
+            ("removed_rows", self.removed_rows),
+        ] {
+            let Some(count) = count else { continue };
+            ordered(name, count.min.map(|n| n as f64), count.max.map(|n| n as f64))?;
+            share(name, count.max_fraction)?;
+        }
+        Ok(())
+    }
+}
+
+impl Checks {
+    pub(super) fn check(&self) -> Result<()> {
+        if let Some(rows) = self.rows {
+            ordered("rows", rows.min.map(|n| n as f64), rows.max.map(|n| n as f64))?;
+        }
+        for (column, rate) in &self.null_rate {
+            share(&format!("null_rate.{column}"), rate.max)?;
+            share(&format!("null_rate.{column}"), rate.max_change)?;
+        }
+        for (column, bounds) in &self.range {
+            ordered(&format!("range.{column}"), bounds.min, bounds.max)?;
+        }
+        for (column, values) in &self.domain {
+            if values.is_empty() {
+                return Err(Error::invalid(format!("domain.{column} allows no value at all")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ordered(name: &str, min: Option<f64>, max: Option<f64>) -> Result<()> {
+    match (min, max) {
+        (Some(min), Some(max)) if min > max => {
+            Err(Error::invalid(format!("{name}: min {min} is greater than max {max}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn share(name: &str, value: Option<f64>) -> Result<()> {
+    match value {
+        Some(value) if !(0.0..=1.0).contains(&value) => {
+            Err(Error::invalid(format!("{name}: {value} is no share"))
+                .hint("a share is between 0 and 1: 0.05 is five in a hundred"))
+        }
+        _ => Ok(()),
+    }
+}
