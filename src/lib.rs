@@ -7,5 +7,6 @@ pub mod env;
 pub mod error;
 pub mod identity;
 pub mod parquet_file;
+pub mod query;
 pub mod spec;
 pub mod storage;

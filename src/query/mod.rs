@@ -1,0 +1,23 @@
+//! SQL as a stream over pinned files: one query, typed parameters, nothing else.
+//!
+//! The engine is used as a calculator: it never lists, caches, prunes by statistics or writes.
+//! [`gate`](Query::parse) refuses what is not one query; [`Prepared::new`] refuses clocks, chance,
+//! unknown parameters and comparisons of different kinds of time, and names what depends on the
+//! order of rows; [`Session`] runs it.
+
+mod gate;
+mod order;
+mod parameters;
+mod pinned_table;
+mod prepared;
+mod session;
+mod time_kinds;
+
+pub use gate::Query;
+pub use parameters::Parameters;
+pub use pinned_table::{PinnedFile, PinnedTable, RowWindow};
+pub use prepared::{Prepared, SourceColumns};
+pub use session::{ENGINE, FIXED_BATCH_ROWS, Session, SessionOptions};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! A table that is exactly its pinned files, and of them exactly the rows of one window.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, Scalar};
+use arrow::compute::kernels::cmp::{gt_eq, lt};
+use arrow::compute::{and, cast, filter_record_batch};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session as EngineSession, TableProvider};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use crate::error::{Error, ErrorKind, Result, from_arrow};
+use crate::parquet_file::{Footer, Scan, read_footer, scan};
+use crate::storage::{Object, Store};
+
+/// One pinned file.
+#[derive(Debug, Clone)]
+pub struct PinnedFile {
+    /// The object, as it was pinned.
+    pub object: Object,
+    /// Where it is.
+    pub store: Arc<Store>,
+    /// Its footer, when it was read already.
+    pub footer: Option<Arc<Footer>>,
+    /// The columns that its path alone carries.
+    pub path_values: BTreeMap<String, ScalarValue>,
+    /// The row groups to read; all when absent.
+    pub row_groups: Option<Vec<usize>>,
+}
+
+/// Which rows of the files belong to the table: `column >= start AND column < end`.
+#[derive(Debug, Clone)]
+pub struct RowWindow {
+    /// The column inside the files.
+    pub column: String,
+    /// The first value inside.
+    pub start: ScalarValue,
+    /// The first value after.
+    pub end: ScalarValue,
+}
+
+/// A table of pinned files.
+///
+/// # Schema
+/// As declared. A column that a file carries is decoded from its pages, one that only the path
+/// carries is constant in each file. Rows come file by file, in the files' own order.
+#[derive(Debug, Clone)]
+pub struct PinnedTable {
+    schema: SchemaRef,
+    files: Arc<Vec<PinnedFile>>,
+    window: Option<Arc<RowWindow>>,
+}
+
+impl PinnedTable {
+    /// A table of these files.
+    pub fn new(schema: SchemaRef, files: Vec<PinnedFile>, window: Option<RowWindow>) -> Self {
+        Self { schema, files: Arc::new(files), window: window.map(Arc::new) }
+    }
+
+    /// Its columns.
+    pub fn schema_ref(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Decodes some columns of all files.
+    pub fn stream(
+        &self,
+        columns: SchemaRef,
+        batch_rows: usize,
+    ) -> BoxStream<'static, Result<RecordBatch>> {
+        let window = self.window.clone();
+        let files = Arc::clone(&self.files);
+        futures::stream::iter(0..files.len())
+            .then(move |number| {
+                let file = files[number].clone();
+                file_stream(file, Arc::clone(&columns), window.clone(), batch_rows)
+            })
+            .try_flatten()
+            .boxed()
+    }
+}
+
+/// Decodes one file into the wanted columns.
+async fn file_stream(
+    file: PinnedFile,
+    wanted: SchemaRef,
+    window: Option<Arc<RowWindow>>,
+    batch_rows: usize,
+) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+    let reader = file.store.open(&file.object)?;
+    let footer = match &file.footer {
+        Some(footer) => Arc::clone(footer),
+        None => Arc::new(read_footer(&reader).await?),
+    };
+    let present = footer.schema();
+    let window_column = window.iter().map(|window| window.column.as_str());
+    let names = wanted.fields().iter().map(|field| field.name().as_str()).chain(window_column);
+    let mut columns: Vec<usize> = names
+        .filter(|name| !file.path_values.contains_key(*name))
+        .map(|name| {
+            present.index_of(name).map_err(|_| {
+                Error::stale(format!("a pinned file has no column {name:?}"))
+                    .with("file", &file.object.path)
+            })
+        })
+        .collect::<Result<_>>()?;
+    columns.sort_unstable();
+    columns.dedup();
+    let wish = Scan { columns: Some(columns), row_groups: file.row_groups.clone(), batch_rows };
+    let (_, batches) = scan(reader, &footer, wish)?;
+    let path = file.object.path.clone();
+    let shaped = batches.map(move |batch| {
+        let batch = batch?;
+        let kept = match &window {
+            Some(window) => keep(&batch, window)?,
+            None => batch,
+        };
+        shape(&kept, &wanted, &file.path_values).map_err(|error| error.with("file", &path))
+    });
+    Ok(shaped.boxed())
+}
+
+/// Keeps the rows of a window. A row without a time is in no window; it is dropped here and
+/// counted nowhere, which is what "exactly its interval's rows" means.
+fn keep(batch: &RecordBatch, window: &RowWindow) -> Result<RecordBatch> {
+    let fail = |error| from_arrow(ErrorKind::Internal, "select rows by time", error);
+    let column = batch.column_by_name(&window.column).ok_or_else(|| {
+        Error::internal("the time column was not read").with("column", &window.column)
+    })?;
+    let bound = |value: &ScalarValue| -> Result<Scalar<ArrayRef>> {
+        let array = value
+            .to_array()
+            .map_err(|error| Error::internal("make a boundary").because(error.to_string()))?;
+        Ok(Scalar::new(cast(&array, column.data_type()).map_err(fail)?))
+    };
+    let after: BooleanArray = gt_eq(column, &bound(&window.start)?).map_err(fail)?;
+    let before = lt(column, &bound(&window.end)?).map_err(fail)?;
+    filter_record_batch(batch, &and(&after, &before).map_err(fail)?).map_err(fail)
+}
+
+/// Puts columns into the wanted order, with the path's values, in the wanted types.
+fn shape(
+    batch: &RecordBatch,
+    wanted: &SchemaRef,
+    path_values: &BTreeMap<String, ScalarValue>,
+) -> Result<RecordBatch> {
+    let rows = batch.num_rows();
+    let mut arrays = Vec::with_capacity(wanted.fields().len());
+    for field in wanted.fields() {
+        let array = match path_values.get(field.name()) {
+            Some(value) => value.to_array_of_size(rows).map_err(|error| {
+                Error::internal("spread a path's value").because(error.to_string())
+            })?,
+            None => Arc::clone(batch.column_by_name(field.name()).ok_or_else(|| {
+                Error::internal("a column was not read").with("column", field.name())
+            })?),
+        };
+        let array = if array.data_type() == field.data_type() {
+            array
+        } else {
+            cast(&array, field.data_type()).map_err(|error| {
+                from_arrow(ErrorKind::Invalid, "read a column as declared", error)
+            })?
+        };
+        arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(wanted), arrays, &options).map_err(|error| {
+        from_arrow(ErrorKind::Corrupt, "a column has nulls that it may not have", error)
+    })
+}
+
+#[async_trait]
+impl TableProvider for PinnedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn EngineSession,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
+        let columns = match projection {
+            Some(projection) => Arc::new(self.schema.project(projection)?),
+            None => Arc::clone(&self.schema),
+        };
+        let stream = Arc::new(TableStream { table: self.clone(), columns: Arc::clone(&columns) });
+        let scan = StreamingTableExec::try_new(columns, vec![stream], None, None, false, limit)?;
+        Ok(Arc::new(scan))
+    }
+}
+
+/// The one stream of a table's scan.
+struct TableStream {
+    table: PinnedTable,
+    columns: SchemaRef,
+}
+
+impl fmt::Debug for TableStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} pinned files", self.table.files.len())
+    }
+}
+
+impl PartitionStream for TableStream {
+    fn schema(&self) -> &SchemaRef {
+        &self.columns
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let batch_rows = context.session_config().batch_size();
+        let batches = self
+            .table
+            .stream(Arc::clone(&self.columns), batch_rows)
+            .map_err(|error| DataFusionError::External(Box::new(error)));
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.columns), batches))
+    }
+}
