@@ -2,10 +2,12 @@
 //! result safely.
 
 pub mod calendar;
+pub mod compare;
 pub mod dataset;
 pub mod env;
 pub mod error;
 pub mod identity;
+pub mod metrics;
 pub mod parquet_file;
 pub mod query;
 pub mod spec;

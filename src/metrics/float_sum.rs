@@ -1,0 +1,234 @@
+//! The exact sum of floating-point numbers, whatever their order.
+//!
+//! Every finite double is an integer multiple of 2^-1074, so a sum is an integer of about 2,100
+//! bits. It is kept in digits of 32 bits, each in 64 bits of room, so that carries wait (a "small
+//! superaccumulator": R. Neal, Fast exact summation, arXiv:1505.05571). Rounding happens once, at
+//! the end, to the nearest double, ties to even.
+
+/// 2,046 exponents, 53 bits of mantissa, and room for 2^64 summands, in digits of 32 bits.
+const DIGITS: usize = 70;
+
+/// A digit takes less than 2^32 from each summand, so this many fit before carries must move.
+const SUMMANDS_BEFORE_CARRY: u32 = 1 << 30;
+
+/// An exact running sum.
+#[derive(Debug, Clone)]
+pub struct FloatSum {
+    digits: [i64; DIGITS],
+    waiting: u32,
+    positive_infinities: u64,
+    negative_infinities: u64,
+    nans: u64,
+}
+
+impl Default for FloatSum {
+    fn default() -> Self {
+        Self {
+            digits: [0; DIGITS],
+            waiting: 0,
+            positive_infinities: 0,
+            negative_infinities: 0,
+            nans: 0,
+        }
+    }
+}
+
+impl FloatSum {
+    /// Adds a number.
+    #[inline]
+    pub fn add(&mut self, value: f64) {
+        let bits = value.to_bits();
+        let exponent = (bits >> 52) & 0x7ff;
+        if exponent == 0x7ff {
+            return self.add_special(value);
+        }
+        let fraction = bits & ((1 << 52) - 1);
+        // A subnormal has the least exponent and no hidden bit.
+        let (mantissa, shift) =
+            if exponent == 0 { (fraction, 0) } else { (fraction | (1 << 52), exponent - 1) };
+        let index = usize::try_from(shift / 32).unwrap_or_default();
+        let wide = u128::from(mantissa) << (shift % 32);
+        let digit = |place: u32| {
+            i64::from(u32::try_from((wide >> (32 * place)) & 0xffff_ffff).unwrap_or_default())
+        };
+        let sign = if value.is_sign_negative() { -1 } else { 1 };
+        self.digits[index] += sign * digit(0);
+        self.digits[index + 1] += sign * digit(1);
+        self.digits[index + 2] += sign * digit(2);
+        self.waiting += 1;
+        if self.waiting == SUMMANDS_BEFORE_CARRY {
+            self.carry();
+        }
+    }
+
+    fn add_special(&mut self, value: f64) {
+        if value.is_nan() {
+            self.nans += 1;
+        } else if value > 0.0 {
+            self.positive_infinities += 1;
+        } else {
+            self.negative_infinities += 1;
+        }
+    }
+
+    /// Adds another sum.
+    pub fn merge(&mut self, other: &Self) {
+        let mut other = other.clone();
+        other.carry();
+        self.carry();
+        for (mine, theirs) in self.digits.iter_mut().zip(other.digits) {
+            *mine += theirs;
+        }
+        self.waiting = 1;
+        self.nans += other.nans;
+        self.positive_infinities += other.positive_infinities;
+        self.negative_infinities += other.negative_infinities;
+    }
+
+    /// How many summands were no number.
+    pub fn nans(&self) -> u64 {
+        self.nans
+    }
+
+    /// How many summands were infinite.
+    pub fn infinities(&self) -> u64 {
+        self.positive_infinities + self.negative_infinities
+    }
+
+    /// Moves carries up: every digit but the last is then in `0..2^32`.
+    fn carry(&mut self) {
+        let mut carry = 0;
+        for digit in &mut self.digits[..DIGITS - 1] {
+            let sum = *digit + carry;
+            carry = sum >> 32;
+            *digit = sum & 0xffff_ffff;
+        }
+        self.digits[DIGITS - 1] += carry;
+        self.waiting = 0;
+    }
+
+    /// The sum of all finite summands, rounded once, to the nearest double.
+    pub fn value(&self) -> f64 {
+        let mut sum = self.clone();
+        sum.carry();
+        let negative = sum.digits[DIGITS - 1] < 0;
+        if negative {
+            for digit in &mut sum.digits {
+                *digit = -*digit;
+            }
+            sum.carry();
+        }
+        let magnitude = magnitude(&sum.digits);
+        if negative { -magnitude } else { magnitude }
+    }
+}
+
+/// The double nearest to digits that are all in `0..2^32`.
+fn magnitude(digits: &[i64; DIGITS]) -> f64 {
+    let Some(top) = digits.iter().rposition(|digit| *digit != 0) else { return 0.0 };
+    // The leading 96 bits, and whether anything follows.
+    let at = |index: Option<usize>| {
+        index
+            .and_then(|index| digits.get(index))
+            .map_or(0, |digit| u128::try_from(*digit).unwrap_or_default())
+    };
+    let leading = at(Some(top)) << 64 | at(top.checked_sub(1)) << 32 | at(top.checked_sub(2));
+    let rest = top >= 3 && digits[..top - 2].iter().any(|digit| *digit != 0);
+    // The exponent of the lowest of the 96 bits, in units of 2^-1074.
+    let low = i64::try_from(top).unwrap_or_default() * 32 - 64;
+    let length = i64::from(128 - leading.leading_zeros());
+    // 53 bits are kept, fewer where the least exponent cuts them off.
+    let drop = (length - 53).max(-low).max(0);
+    let kept = leading.checked_shr(u32::try_from(drop).unwrap_or(127)).unwrap_or(0);
+    let dropped = leading & !(u128::MAX << drop);
+    let half = if drop == 0 { 0 } else { 1_u128 << (drop - 1) };
+    let up = drop > 0 && (dropped > half || (dropped == half && (rest || kept & 1 == 1)));
+    let kept = kept + u128::from(up);
+    scale(u64::try_from(kept).unwrap_or(u64::MAX), low + drop)
+}
+
+/// `mantissa * 2^(shift - 1074)`, exactly; the mantissa has at most 54 bits.
+fn scale(mantissa: u64, shift: i64) -> f64 {
+    let (mantissa, shift) =
+        if mantissa == 1 << 53 { (1 << 52, shift + 1) } else { (mantissa, shift) };
+    if mantissa < 1 << 52 {
+        // Subnormal: the shift is zero by construction.
+        return f64::from_bits(mantissa);
+    }
+    let exponent = u64::try_from(shift + 1).unwrap_or_default();
+    if exponent >= 0x7ff {
+        return f64::INFINITY;
+    }
+    f64::from_bits(exponent << 52 | (mantissa & ((1 << 52) - 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sum(values: &[f64]) -> f64 {
+        let mut sum = FloatSum::default();
+        values.iter().for_each(|value| sum.add(*value));
+        sum.value()
+    }
+
+    #[test]
+    fn what_cancels_leaves_the_rest() {
+        assert_eq!(sum(&[1e308, 1.0, -1e308]), 1.0);
+        assert_eq!(sum(&[0.1; 10]), 1.0);
+        assert_eq!(sum(&[1e16, 1.0, 1.0]), 10_000_000_000_000_002.0);
+        assert_eq!(sum(&[f64::MIN_POSITIVE / 4.0; 3]), f64::MIN_POSITIVE * 0.75);
+        assert_eq!(sum(&[f64::MAX, f64::MAX]), f64::INFINITY);
+        assert_eq!(sum(&[-3.5, 1.25]), -2.25);
+        assert_eq!(sum(&[]), 0.0);
+    }
+
+    #[test]
+    fn ties_round_to_even() {
+        let one_and_half_step = 1.0 + f64::EPSILON / 2.0;
+        assert_eq!(sum(&[1.0, f64::EPSILON / 2.0]), one_and_half_step);
+        assert_eq!(sum(&[1.0, f64::EPSILON / 2.0, f64::MIN_POSITIVE]), 1.0 + f64::EPSILON);
+        assert_eq!(sum(&[1.0 + f64::EPSILON, f64::EPSILON / 2.0]), 1.0 + 2.0 * f64::EPSILON);
+    }
+
+    #[test]
+    fn what_is_no_number_is_counted_apart() {
+        let mut sum = FloatSum::default();
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 2.0].iter().for_each(|v| sum.add(*v));
+        assert_eq!((sum.nans(), sum.infinities(), sum.value()), (1, 2, 2.0));
+    }
+
+    proptest! {
+        #[test]
+        fn a_single_number_comes_back(value in any::<f64>().prop_filter("finite", |v| v.is_finite())) {
+            prop_assert_eq!(sum(&[value]), value);
+        }
+
+        #[test]
+        fn two_numbers_round_as_the_processor_rounds(
+            one in any::<f64>().prop_filter("finite", |v| v.is_finite()),
+            two in any::<f64>().prop_filter("finite", |v| v.is_finite()),
+        ) {
+            prop_assert_eq!(sum(&[one, two]), one + two);
+        }
+
+        #[test]
+        fn order_and_merging_do_not_matter(
+            values in prop::collection::vec(any::<f64>().prop_filter("finite", |v| v.is_finite()), 0..50),
+            cut in 0_usize..50,
+        ) {
+            let mut reversed = values.clone();
+            reversed.reverse();
+            let cut = cut.min(values.len());
+            let mut left = FloatSum::default();
+            values[..cut].iter().for_each(|value| left.add(*value));
+            let mut right = FloatSum::default();
+            values[cut..].iter().for_each(|value| right.add(*value));
+            left.merge(&right);
+            prop_assert_eq!(sum(&values).to_bits(), sum(&reversed).to_bits());
+            prop_assert_eq!(sum(&values).to_bits(), left.value().to_bits());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Numbers that carry a guarantee, computed from decoded batches, column by column.
+//!
+//! A [`Meter`] sees every batch of a partition once and gives its [`Metrics`]: counts, nulls,
+//! exact sums, bounds by total order, the content digest, and what the key columns are like. The
+//! same meter runs while a candidate is written and again over the stored bytes; the two must
+//! agree. None of it depends on how rows are cut into batches.
+
+mod bounds;
+mod column;
+mod digest;
+mod float_sum;
+mod keys;
+
+use std::collections::BTreeMap;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+
+pub use column::ColumnMetrics;
+pub use digest::ContentDigest;
+pub use float_sum::FloatSum;
+pub use keys::KeyMetrics;
+
+pub(crate) use bounds::value_text;
+
+use column::ColumnMeter;
+use digest::DigestMeter;
+use keys::KeyMeter;
+
+/// What is known of a partition's rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metrics {
+    /// How many rows.
+    pub rows: u64,
+    /// Each column's numbers.
+    pub columns: BTreeMap<String, ColumnMetrics>,
+    /// The content digest of all rows.
+    pub content: String,
+    /// Uniqueness and order of the key.
+    pub keys: KeyMetrics,
+}
+
+/// Sees batches, gives metrics.
+#[derive(Debug)]
+pub struct Meter {
+    rows: u64,
+    schema: SchemaRef,
+    columns: Vec<ColumnMeter>,
+    digest: DigestMeter,
+    keys: KeyMeter,
+}
+
+impl Meter {
+    /// A meter for batches of a schema.
+    ///
+    /// # Errors
+    /// `Unsupported` for a column type that cannot be measured, `Invalid` for a key that the
+    /// schema lacks or that cannot be ordered.
+    pub fn new(schema: SchemaRef, key: &[String]) -> Result<Self> {
+        let columns = schema.fields().iter().map(|field| ColumnMeter::new(field)).collect();
+        Ok(Self {
+            rows: 0,
+            columns,
+            digest: DigestMeter::new(&schema)?,
+            keys: KeyMeter::new(&schema, key)?,
+            schema,
+        })
+    }
+
+    /// Sees a batch.
+    ///
+    /// # Errors
+    /// `Invalid` when a sum does not fit into 256 bits, `Unsupported` for a type that cannot be
+    /// measured.
+    pub fn update(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
+        for (meter, array) in self.columns.iter_mut().zip(batch.columns()) {
+            meter.update(array)?;
+        }
+        self.digest.update(batch)?;
+        self.keys.update(batch)
+    }
+
+    /// The metrics so far.
+    pub fn metrics(&self) -> Metrics {
+        let names = self.schema.fields().iter().map(|field| field.name().clone());
+        let columns = self.columns.iter().map(ColumnMeter::metrics);
+        Metrics {
+            rows: self.rows,
+            columns: names.zip(columns).collect(),
+            content: self.digest.digest().to_string(),
+            keys: self.keys.metrics(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
