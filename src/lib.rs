@@ -2,6 +2,7 @@
 //! result safely.
 
 pub mod calendar;
+pub mod check;
 pub mod compare;
 pub mod dataset;
 pub mod env;
@@ -9,6 +10,8 @@ pub mod error;
 pub mod identity;
 pub mod metrics;
 pub mod parquet_file;
+pub mod plan;
 pub mod query;
+pub mod run;
 pub mod spec;
 pub mod storage;

@@ -193,7 +193,7 @@ fn partition_column(
 }
 
 /// How a file's columns differ from the dataset's, in words.
-pub(super) fn difference(dataset: &[ColumnDef], file: &[ColumnDef]) -> Option<String> {
+pub(crate) fn difference(dataset: &[ColumnDef], file: &[ColumnDef]) -> Option<String> {
     for wanted in dataset {
         match file.iter().find(|column| column.name == wanted.name) {
             None => return Some(format!("it lacks the column {:?}", wanted.name)),

@@ -8,9 +8,9 @@
 //! views/00000000000000000042.sql            a ready view definition of a version
 //! plans/<plan id>.json                      immutable plans
 //! runs/<plan id>/attempts/<partition>/…     claims and their endings
-//! runs/<plan id>/records/<partition>.json   the one result of a partition
+//! runs/<plan id>/records/<partition>.<recipe>.json   the one result of a partition
 //! runs/<plan id>/{candidates,reports,approvals}/<digest>.json
-//! runs/<plan id>/events/<time>-<id>.json
+//! runs/<plan id>/{events,terms}/<time>-<id>.json
 //! data/<attempt>/<hive suffix>/part-00000.parquet
 //! retained/<hash>/<hive suffix>/<name>      copies of superseded adopted files
 //! ```
@@ -80,9 +80,17 @@ pub fn run_object(plan: &Digest, kind: &str, digest: &Digest) -> String {
     format!("{RUNS}/{plan}/{kind}/{digest}.json")
 }
 
-/// The one record of a partition's result.
-pub fn record(plan: &Digest, partition: &str) -> String {
-    format!("{RUNS}/{plan}/records/{partition}.json")
+/// The one record of a partition's result in a run; its recipe is in the name, so that a listing
+/// finds equal ones.
+pub fn record(plan: &Digest, partition: &str, recipe: &Digest) -> String {
+    format!("{RUNS}/{plan}/records/{partition}.{recipe}.json")
+}
+
+/// The plan and the recipe of a record's path; `None` for any other path.
+pub fn record_parts(path: &str) -> Option<(Digest, Digest)> {
+    let (plan, rest) = path.strip_prefix(RUNS)?.strip_prefix('/')?.split_once('/')?;
+    let (_, recipe) = rest.strip_prefix("records/")?.strip_suffix(".json")?.rsplit_once('.')?;
+    Some((Digest::parse(plan)?, Digest::parse(recipe)?))
 }
 
 /// One step of an attempt: `started` or `failed`.
@@ -90,9 +98,9 @@ pub fn attempt(plan: &Digest, partition: &str, attempt: &str, step: &str) -> Str
     format!("{RUNS}/{plan}/attempts/{partition}/{attempt}.{step}.json")
 }
 
-/// One event of a run, sorted by time.
-pub fn event(plan: &Digest, at: DateTime<Utc>, id: &str) -> String {
-    format!("{RUNS}/{plan}/events/{}-{id}.json", at.format("%Y%m%dT%H%M%S%6fZ"))
+/// One object of a run that is sorted by time: of kind `events` or `terms`.
+pub fn timed(plan: &Digest, kind: &str, at: DateTime<Utc>, id: &str) -> String {
+    format!("{RUNS}/{plan}/{kind}/{}-{id}.json", at.format("%Y%m%dT%H%M%S%6fZ"))
 }
 
 /// A candidate's data file.

@@ -21,6 +21,7 @@ mod view;
 
 use std::path::Path;
 
+pub(crate) use adopt::difference;
 pub use adopt::{Adoption, RefusedObject};
 pub use commit::{Change, CommitOutcome};
 pub use definition::{ColumnDef, Definition, PartitionColumn, Placement, TimeKind, plain};

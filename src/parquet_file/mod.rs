@@ -4,9 +4,11 @@
 //! a footer that is used is its layout.
 
 mod footer;
+mod groups;
 mod reader;
 mod writer;
 
 pub use footer::{Footer, read_footer};
+pub use groups::groups_in_window;
 pub use reader::{Scan, scan};
 pub use writer::{FileWriter, WRITER_PROPERTIES, WrittenFile};

@@ -5,6 +5,7 @@
 //! unknown parameters and comparisons of different kinds of time, and names what depends on the
 //! order of rows; [`Session`] runs it.
 
+mod conform;
 mod gate;
 mod order;
 mod parameters;
@@ -13,6 +14,7 @@ mod prepared;
 mod session;
 mod time_kinds;
 
+pub use conform::{check_output, conform};
 pub use gate::Query;
 pub use parameters::Parameters;
 pub use pinned_table::{PinnedFile, PinnedTable, RowWindow};

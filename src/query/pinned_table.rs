@@ -21,7 +21,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use crate::error::{Error, ErrorKind, Result, from_arrow};
-use crate::parquet_file::{Footer, Scan, read_footer, scan};
+use crate::parquet_file::{Footer, Scan, groups_in_window, read_footer, scan};
 use crate::storage::{Object, Store};
 
 /// One pinned file.
@@ -35,8 +35,6 @@ pub struct PinnedFile {
     pub footer: Option<Arc<Footer>>,
     /// The columns that its path alone carries.
     pub path_values: BTreeMap<String, ScalarValue>,
-    /// The row groups to read; all when absent.
-    pub row_groups: Option<Vec<usize>>,
 }
 
 /// Which rows of the files belong to the table: `column >= start AND column < end`.
@@ -117,7 +115,10 @@ async fn file_stream(
         .collect::<Result<_>>()?;
     columns.sort_unstable();
     columns.dedup();
-    let wish = Scan { columns: Some(columns), row_groups: file.row_groups.clone(), batch_rows };
+    let row_groups = window
+        .as_ref()
+        .map(|window| groups_in_window(&footer, &window.column, &window.start, &window.end));
+    let wish = Scan { columns: Some(columns), row_groups, batch_rows };
     let (_, batches) = scan(reader, &footer, wish)?;
     let path = file.object.path.clone();
     let shaped = batches.map(move |batch| {

@@ -77,7 +77,6 @@ impl Lake {
             store: Arc::clone(root.store()),
             footer: None,
             path_values: BTreeMap::new(),
-            row_groups: None,
         };
         PinnedTable::new(schema, vec![file], window)
     }

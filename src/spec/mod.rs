@@ -12,6 +12,7 @@ mod window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::calendar::{Calendar, Every, Range, Span};
@@ -123,6 +124,9 @@ pub struct Transform {
     /// How its rows become the partition.
     #[serde(default)]
     pub mode: Mode,
+    /// The instant that `$as_of` stands for.
+    #[serde(default)]
+    pub as_of: Option<toml::value::Datetime>,
 }
 
 /// How a query's rows become the partition.
@@ -208,12 +212,26 @@ impl Spec {
         calendar_of(partition.every, &partition.timezone, partition.week_start.as_deref())
     }
 
+    /// The instant that `$as_of` stands for.
+    ///
+    /// # Errors
+    /// `Invalid` when it is written without an offset.
+    pub fn as_of(&self) -> Result<Option<DateTime<Utc>>> {
+        let Some(value) = &self.transform.as_of else { return Ok(None) };
+        let at = DateTime::parse_from_rfc3339(&value.to_string()).map_err(|_| {
+            Error::invalid(format!("transform.as_of = {value} is no instant"))
+                .hint("write it with its offset: 2013-04-01T00:00:00Z")
+        })?;
+        Ok(Some(at.with_timezone(&Utc)))
+    }
+
     fn check(&self, at: &TomlText<'_>) -> Result<()> {
         let calendar =
             self.calendar().map_err(|error| at.locate(error, &["dataset", "partition"]))?;
         if let Some(range) = &self.range {
             calendar.partitions(range).map_err(|error| at.locate(error, &["range"]))?;
         }
+        self.as_of().map_err(|error| at.locate(error, &["transform", "as_of"]))?;
         let filled = [
             (&self.change.reason, ["change", "reason"], "say why, with a ticket if there is one"),
             (&self.change.owner, ["change", "owner"], "say who answers for the result"),

@@ -1,0 +1,119 @@
+//! Is a candidate right? Pure: metrics in, findings out.
+//!
+//! Checks that need one partition alone run already while it is computed, and again over the
+//! stored bytes; the others need the range.
+
+mod partition;
+mod range;
+mod values;
+
+use serde::{Deserialize, Serialize};
+
+pub use partition::{PartitionFacts, check_partition};
+pub use range::{BatchFacts, RangeFacts, check_range};
+pub use values::{DomainMetrics, OutsideMetrics, ValueMeter};
+
+/// What a check says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It holds.
+    Pass,
+    /// It holds, but a person should look.
+    Warn,
+    /// It does not hold.
+    Fail,
+}
+
+/// One check's result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    /// The check: `unique-key`, `coverage`, …
+    pub check: String,
+    /// The partition; none: the range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// The batch, counted from 1, where the check is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
+    /// The column, where the check is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// What it says.
+    pub verdict: Verdict,
+    /// What was expected.
+    pub expected: String,
+    /// What was observed.
+    pub observed: String,
+}
+
+impl Finding {
+    fn new(check: &str, holds: bool, expected: impl Into<String>, observed: impl Into<String>) -> Self {
+        Self {
+            check: check.to_owned(),
+            partition: None,
+            batch: None,
+            column: None,
+            verdict: if holds { Verdict::Pass } else { Verdict::Fail },
+            expected: expected.into(),
+            observed: observed.into(),
+        }
+    }
+
+    fn in_partition(mut self, name: &str) -> Self {
+        self.partition = Some(name.to_owned());
+        self
+    }
+
+    fn of_column(mut self, name: &str) -> Self {
+        self.column = Some(name.to_owned());
+        self
+    }
+
+    fn in_batch(mut self, number: usize) -> Self {
+        self.batch = Some(number);
+        self
+    }
+
+    fn warning(mut self) -> Self {
+        self.verdict = self.verdict.min(Verdict::Warn);
+        self
+    }
+
+    /// In one line.
+    pub fn line(&self) -> String {
+        let mut place = self.check.clone();
+        if let Some(column) = &self.column {
+            place = format!("{place} {column}");
+        }
+        if let Some(partition) = &self.partition {
+            place = format!("{place} in {partition}");
+        }
+        if let Some(batch) = self.batch {
+            place = format!("{place} in batch {batch}");
+        }
+        format!("{place}: expected {}, observed {}", self.expected, self.observed)
+    }
+}
+
+/// The worst of all findings; none at all is a pass.
+pub fn verdict(findings: &[Finding]) -> Verdict {
+    findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Pass)
+}
+
+/// A share as a percentage that never rounds to 0 or 100 when it is neither.
+pub fn percent(part: u64, whole: u64) -> String {
+    match (part, whole) {
+        (_, 0) => "unknown".to_owned(),
+        (0, _) => "0 %".to_owned(),
+        (part, whole) if part == whole => "100 %".to_owned(),
+        (part, whole) => {
+            let share = part as f64 * 100.0 / whole as f64;
+            format!("{:.2} %", share.clamp(0.01, 99.99))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

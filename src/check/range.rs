@@ -1,0 +1,245 @@
+//! Checks over a whole candidate: coverage, expected differences, balances, totals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Finding, percent};
+use crate::compare::Diff;
+use crate::metrics::Metrics;
+use crate::spec::{Checks, Count, Expect};
+
+/// What is known of one partition of the range.
+#[derive(Debug)]
+pub struct BatchFacts<'a> {
+    /// Its name.
+    pub partition: &'a str,
+    /// Its batch, counted from 1.
+    pub batch: usize,
+    /// What the stored bytes say.
+    pub metrics: &'a Metrics,
+    /// What the writer recorded.
+    pub recorded: &'a Metrics,
+    /// Production's numbers; none: nothing is there.
+    pub production: Option<&'a Metrics>,
+    /// The difference to production.
+    pub diff: &'a Diff,
+    /// Each balance's two values, as text, in the order declared.
+    pub balances: &'a [(String, String)],
+}
+
+/// What is known of the range.
+#[derive(Debug)]
+pub struct RangeFacts<'a> {
+    /// Every planned partition's name.
+    pub planned: &'a [String],
+    /// Those with a result.
+    pub partitions: &'a [BatchFacts<'a>],
+    /// The only columns that may differ.
+    pub changed_columns: &'a BTreeSet<String>,
+}
+
+/// Checks a range.
+pub fn check_range(facts: &RangeFacts<'_>, declared: &Checks, expect: &Expect) -> Vec<Finding> {
+    let total = total_diff(facts);
+    let mut findings = vec![coverage(facts)];
+    findings.extend(facts.partitions.iter().map(agreement));
+    findings.extend(expected_rows(facts, expect));
+    findings.extend(changed_columns(facts));
+    findings.extend(row_claims(&total, expect));
+    findings.push(difference(&total, expect));
+    findings.extend(balances(facts, declared));
+    findings.extend(null_rate_changes(facts, declared));
+    findings.extend(sum_changes(facts, declared));
+    findings
+}
+
+/// The difference over the range.
+fn total_diff(facts: &RangeFacts<'_>) -> Diff {
+    let mut total = Diff::default();
+    facts.partitions.iter().for_each(|partition| total.merge(partition.diff));
+    total
+}
+
+fn coverage(facts: &RangeFacts<'_>) -> Finding {
+    let present: BTreeSet<&str> = facts.partitions.iter().map(|facts| facts.partition).collect();
+    let missing: Vec<&str> =
+        facts.planned.iter().map(String::as_str).filter(|name| !present.contains(name)).collect();
+    let observed = match missing.as_slice() {
+        [] => format!("{} of {}", present.len(), facts.planned.len()),
+        [first, ..] => format!("{} missing, first {first}", missing.len()),
+    };
+    Finding::new("coverage", missing.is_empty(), "a result for every planned partition", observed)
+}
+
+fn agreement(facts: &BatchFacts<'_>) -> Finding {
+    let holds = facts.metrics == facts.recorded;
+    let observed = if holds { "the same".to_owned() } else { disagreement(facts) };
+    Finding::new("writer-agrees", holds, "the stored bytes say what the writer recorded", observed)
+        .in_partition(facts.partition)
+}
+
+fn disagreement(facts: &BatchFacts<'_>) -> String {
+    let (stored, recorded) = (facts.metrics, facts.recorded);
+    if stored.rows != recorded.rows {
+        return format!("{} rows stored, {} recorded", stored.rows, recorded.rows);
+    }
+    let column = stored.columns.iter().find(|(name, metrics)| recorded.columns.get(*name) != Some(metrics));
+    match column {
+        Some((name, metrics)) => {
+            format!("column {name}: stored {metrics:?}, recorded {:?}", recorded.columns.get(name))
+        }
+        None => format!("content {} stored, {} recorded", stored.content, recorded.content),
+    }
+}
+
+/// Rows per partition and per batch against what production has, give or take what is allowed.
+fn expected_rows(facts: &RangeFacts<'_>, expect: &Expect) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut batches: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    for partition in facts.partitions {
+        let Some(production) = partition.production else { continue };
+        let (before, after) = (production.rows, partition.metrics.rows);
+        findings.push(rows_finding(before, after, expect).in_partition(partition.partition));
+        let sums = batches.entry(partition.batch).or_default();
+        (sums.0, sums.1) = (sums.0 + before, sums.1 + after);
+    }
+    for (batch, (before, after)) in batches {
+        findings.push(rows_finding(before, after, expect).in_batch(batch));
+    }
+    findings
+}
+
+fn rows_finding(before: u64, after: u64, expect: &Expect) -> Finding {
+    let may_grow = expect.added_rows.is_some_and(|count| count.max != Some(0));
+    let may_shrink = expect.removed_rows.is_some_and(|count| count.max != Some(0));
+    let holds = (after <= before || may_grow) && (after >= before || may_shrink);
+    let words = match (may_grow, may_shrink) {
+        (false, false) => format!("{before}, as production has"),
+        (true, false) => format!("{before} or more"),
+        (false, true) => format!("{before} or fewer"),
+        (true, true) => "any number, rows may come and go".to_owned(),
+    };
+    Finding::new("expected-rows", holds, words, after.to_string())
+}
+
+/// Only the columns that the change names may differ.
+fn changed_columns(facts: &RangeFacts<'_>) -> Vec<Finding> {
+    let mut unexpected: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+    for partition in facts.partitions {
+        for (name, column) in &partition.diff.columns {
+            if !facts.changed_columns.contains(name) {
+                let held = unexpected.entry(name).or_insert((0, partition.partition));
+                held.0 += column.changed;
+            }
+        }
+    }
+    let names: Vec<&str> = facts.changed_columns.iter().map(String::as_str).collect();
+    let expected = format!("changes only in {}", names.join(", "));
+    if unexpected.is_empty() {
+        return vec![Finding::new("changed-columns", true, expected, "no other column differs")];
+    }
+    let each = unexpected.into_iter().map(|(name, (values, first))| {
+        let observed = format!("{values} values differ, first in {first}");
+        Finding::new("changed-columns", false, expected.clone(), observed).of_column(name)
+    });
+    each.collect()
+}
+
+fn row_claims(total: &Diff, expect: &Expect) -> Vec<Finding> {
+    let none = Count { max: Some(0), ..Count::default() };
+    let mut findings = Vec::new();
+    let claims = [
+        ("added-rows", Some(expect.added_rows.unwrap_or(none)), total.only_candidate),
+        ("removed-rows", Some(expect.removed_rows.unwrap_or(none)), total.only_production),
+        ("changed-rows", expect.changed_rows, total.changed),
+    ];
+    for (name, claim, rows) in claims {
+        let Some(claim) = claim else { continue };
+        let share = percent(rows, total.rows_production);
+        let observed = format!("{rows} rows ({share} of production)");
+        if let Some(min) = claim.min {
+            findings.push(Finding::new(name, rows >= min, format!("at least {min}"), observed.clone()));
+        }
+        if let Some(max) = claim.max {
+            findings.push(Finding::new(name, rows <= max, format!("at most {max}"), observed.clone()));
+        }
+        if let Some(fraction) = claim.max_fraction {
+            let holds = rows as f64 <= fraction * total.rows_production as f64;
+            let expected = format!("at most {fraction} of production's rows");
+            findings.push(Finding::new(name, holds, expected, observed));
+        }
+    }
+    findings
+}
+
+/// A candidate equal to production is suspicious: the fix may have done nothing.
+fn difference(total: &Diff, expect: &Expect) -> Finding {
+    let observed = format!(
+        "{} changed, {} only in the candidate, {} only in production",
+        total.changed, total.only_candidate, total.only_production
+    );
+    let finding = Finding::new("any-difference", !total.is_empty(), "some difference to production", observed);
+    let claims_some = expect.changed_rows.is_some_and(|count| count.min.is_some_and(|min| min > 0));
+    if claims_some { finding } else { finding.warning() }
+}
+
+fn balances(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, balance) in declared.balance.iter().enumerate() {
+        for partition in facts.partitions {
+            let Some((source, candidate)) = partition.balances.get(number) else { continue };
+            let name = format!("balance {:?}", balance.name);
+            let finding = Finding::new(&name, source == candidate, format!("{source}, as the sources give"), candidate);
+            findings.push(finding.in_partition(partition.partition));
+        }
+    }
+    findings
+}
+
+fn null_rate_changes(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, bound) in &declared.null_rate {
+        let Some(most) = bound.max_change else { continue };
+        let (mut before, mut rows_before, mut after, mut rows_after) = (0, 0, 0, 0);
+        for partition in facts.partitions {
+            let Some(production) = partition.production else { continue };
+            let nulls = |metrics: &Metrics| metrics.columns.get(name).map_or(0, |column| column.nulls);
+            (before, rows_before) = (before + nulls(production), rows_before + production.rows);
+            (after, rows_after) = (after + nulls(partition.metrics), rows_after + partition.metrics.rows);
+        }
+        let share = |nulls: u64, rows: u64| if rows == 0 { 0.0 } else { nulls as f64 / rows as f64 };
+        let change = (share(after, rows_after) - share(before, rows_before)).abs();
+        let expected = format!("a share of nulls at most {most} away from production's {before} of {rows_before}");
+        let finding = Finding::new("null-rate-change", change <= most, expected, format!("{after} of {rows_after}"));
+        findings.push(finding.of_column(name));
+    }
+    findings
+}
+
+fn sum_changes(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, bound) in &declared.sum {
+        let mut sides = (Vec::new(), Vec::new());
+        for partition in facts.partitions {
+            let Some(production) = partition.production else { continue };
+            let sum = |metrics: &Metrics| metrics.columns.get(name).and_then(|column| column.sum.clone());
+            sides.0.extend(sum(production));
+            sides.1.extend(sum(partition.metrics));
+        }
+        let (before, after) = (sum_of(&sides.0), sum_of(&sides.1));
+        let holds = if bound.max_relative_change == 0.0 {
+            // Exactly equal sums of each partition: no rounding can hide a difference.
+            sides.0 == sides.1
+        } else {
+            (after - before).abs() <= bound.max_relative_change * before.abs()
+        };
+        let expected = format!("{before}, at most {} of it more or less", bound.max_relative_change);
+        findings.push(Finding::new("sum", holds, expected, after.to_string()).of_column(name));
+    }
+    findings
+}
+
+fn sum_of(texts: &[String]) -> f64 {
+    let mut sum = crate::metrics::FloatSum::default();
+    texts.iter().filter_map(|text| text.parse().ok()).for_each(|value| sum.add(value));
+    sum.value()
+}

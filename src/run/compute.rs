@@ -1,0 +1,192 @@
+//! One partition: query, checks and metrics, file, in one pass; then its record.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use futures::StreamExt as _;
+
+use super::record::{FailedAttempt, Record, Started, store_record, store_step};
+use super::Runner;
+use crate::check::{PartitionFacts, ValueMeter, Verdict, check_partition, verdict};
+use crate::dataset::{DataFile, Place, layout};
+use crate::error::{Error, ErrorKind, Result, from_engine};
+use crate::metrics::Meter;
+use crate::parquet_file::FileWriter;
+use crate::plan::{Plan, PlannedPartition, source_table};
+use crate::query::{Parameters, Query, Session, conform};
+use crate::storage::Object;
+
+/// What became of a partition.
+pub(super) enum Computed {
+    Recorded(Box<Record>),
+    Failed(Box<FailedAttempt>),
+}
+
+/// The plan's query, through the same gate as when it was planned.
+pub(crate) fn query_of(plan: &Plan) -> Result<Query> {
+    Query::parse(&plan.decides.sql, &plan.provenance.sql_file)
+}
+
+/// Computes a partition.
+///
+/// Errors of the partition itself become evidence; only what concerns the whole run (the store
+/// does not answer, a signal) is an error here.
+pub(super) async fn compute(runner: &Runner<'_>, partition: &PlannedPartition) -> Result<Computed> {
+    let attempt = runner.env.id();
+    let started_at = runner.env.now();
+    let name = &partition.interval.name;
+    let started = Started {
+        partition: name.clone(),
+        recipe: partition.recipe.clone(),
+        actor: runner.options.actor.clone(),
+        at: started_at,
+    };
+    // ORDER: the claim precedes the data, so that every file under data/ belongs to an attempt.
+    store_step(runner.dataset, runner.plan, (name, &attempt, "started"), &started).await?;
+    let mut pass = Pass::new(runner, partition, &attempt)?;
+    let failure = match pass.run().await {
+        Ok(()) => None,
+        Err(error) if is_of_the_run(&error) => {
+            pass.abort().await;
+            return Err(error.with("partition", name));
+        }
+        Err(error) => Some(error),
+    };
+    let findings = pass.findings();
+    if failure.is_none() && verdict(&findings) != Verdict::Fail {
+        let (metrics, files) = pass.finish().await?;
+        let record = Record {
+            partition: name.clone(),
+            recipe: partition.recipe.clone(),
+            attempt,
+            kept_from: None,
+            files,
+            metrics,
+            started_at,
+            finished_at: runner.env.now(),
+        };
+        let record = store_record(runner.dataset, runner.plan, record).await?;
+        return Ok(Computed::Recorded(Box::new(record)));
+    }
+    let error = failure.unwrap_or_else(|| Error::new(ErrorKind::Failed, "a check failed"));
+    let failed = FailedAttempt {
+        partition: name.clone(),
+        recipe: partition.recipe.clone(),
+        attempt: attempt.clone(),
+        error: error.to_string(),
+        kind: error.kind().name().to_owned(),
+        causes: error.causes(),
+        findings: findings.into_iter().filter(|finding| finding.verdict == Verdict::Fail).collect(),
+        metrics: Some(pass.meter.metrics()),
+        outside: Some(pass.values.outside.clone()),
+        domains: pass.values.found.clone(),
+        files: Vec::new(),
+        started_at,
+        ended_at: runner.env.now(),
+    };
+    pass.abort().await;
+    store_step(runner.dataset, runner.plan, (name, &attempt, "failed"), &failed).await?;
+    Ok(Computed::Failed(Box::new(failed)))
+}
+
+/// Whether an error says nothing about the partition.
+fn is_of_the_run(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Interrupted)
+}
+
+/// One pass over one partition's rows.
+struct Pass<'a> {
+    runner: &'a Runner<'a>,
+    partition: &'a PlannedPartition,
+    path: String,
+    schema: SchemaRef,
+    meter: Meter,
+    values: ValueMeter,
+    writer: Option<FileWriter>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(runner: &'a Runner<'a>, partition: &'a PlannedPartition, attempt: &str) -> Result<Self> {
+        let decides = &runner.plan.decides;
+        let column = &decides.definition.partition;
+        let schema = decides.definition.file_schema()?;
+        let path = layout::data(attempt, &column.folder(&partition.interval.name), 0);
+        Ok(Self {
+            runner,
+            partition,
+            path,
+            meter: Meter::new(Arc::clone(&schema), &decides.key)?,
+            values: ValueMeter::new(column, &partition.interval, &decides.checks.domain)?,
+            schema,
+            writer: None,
+        })
+    }
+
+    async fn run(&mut self) -> Result<()> {
+        let runner = self.runner;
+        let decides = &runner.plan.decides;
+        let column = &decides.definition.partition;
+        let session = Session::new(&runner.session_options())?;
+        for name in self.partition.reads.keys() {
+            let Some(source) = decides.sources.get(name) else { continue };
+            let root = runner.stores.root(&source.url, std::path::Path::new("/"))?;
+            let interval = &self.partition.interval;
+            let table = source_table(source, root.store(), &column.calendar, interval, None, false)?;
+            session.register(name, table)?;
+        }
+        let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
+        let parameters =
+            Parameters::of(&self.partition.interval, column, as_of, &decides.parameters)?;
+        let mut stream = session.run(&runner.query, &parameters, &decides.key).await?;
+        while let Some(batch) = stream.next().await {
+            let batch = batch
+                .map_err(|error| from_engine(ErrorKind::Failed, "the query failed", error))?;
+            self.see(&batch).await?;
+        }
+        Ok(())
+    }
+
+    async fn see(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        self.values.see_interval(batch)?;
+        let rows = conform(batch, &self.schema)?;
+        self.values.see_domains(&rows)?;
+        self.meter.update(&rows)?;
+        if self.writer.is_none() {
+            let sink = self.runner.dataset.control().writer(&self.path).await?;
+            self.writer = Some(FileWriter::new(Arc::clone(&self.schema), sink)?);
+        }
+        match &mut self.writer {
+            Some(writer) => writer.write(&rows).await,
+            None => Ok(()),
+        }
+    }
+
+    fn findings(&self) -> Vec<crate::check::Finding> {
+        let facts = PartitionFacts {
+            name: &self.partition.interval.name,
+            metrics: &self.meter.metrics(),
+            outside: &self.values.outside,
+            domains: &self.values.found,
+            production_rows: self.partition.base.as_ref().map(|base| base.rows),
+        };
+        check_partition(&facts, &self.runner.plan.decides.checks)
+    }
+
+    async fn finish(self) -> Result<(crate::metrics::Metrics, Vec<DataFile>)> {
+        let metrics = self.meter.metrics();
+        let Some(writer) = self.writer else { return Ok((metrics, Vec::new())) };
+        let written = writer.finish().await?;
+        let object = Object { path: self.path, ..written.object };
+        Ok((metrics, vec![DataFile::new(Place::Control, &object, written.rows, written.hash)]))
+    }
+
+    async fn abort(self) {
+        if let Some(writer) = self.writer {
+            writer.abort().await;
+        }
+    }
+}
