@@ -1,7 +1,9 @@
 //! Recomputes historical partitions of a Parquet dataset with corrected SQL and releases the
 //! result safely.
 
+pub mod approval;
 pub mod calendar;
+pub mod candidate;
 pub mod check;
 pub mod compare;
 pub mod dataset;
@@ -11,7 +13,9 @@ pub mod identity;
 pub mod metrics;
 pub mod parquet_file;
 pub mod plan;
+pub mod publish;
 pub mod query;
+pub mod report;
 pub mod run;
 pub mod spec;
 pub mod storage;

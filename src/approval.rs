@@ -1,0 +1,201 @@
+//! Approvals: somebody's word for exactly one candidate, one report and one state of production.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::candidate::{Scope, freeze};
+use crate::check::Verdict;
+use crate::dataset::{Dataset, Kind, Policy, Version, layout};
+use crate::env::Env;
+use crate::error::{Error, ErrorKind, Result};
+use crate::identity::{Digest, from_json, to_json};
+use crate::plan::Plan;
+use crate::report::{Report, current_report};
+use crate::run::{RunState, check_expiry, load_events};
+use crate::storage::Created;
+
+/// One approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// The dataset's id.
+    pub dataset: String,
+    /// The plan.
+    pub plan: Digest,
+    /// Which part of its run.
+    pub scope: Scope,
+    /// The frozen candidate.
+    pub candidate: Digest,
+    /// The report that was seen.
+    pub report: Digest,
+    /// What production had in each partition; none: nothing.
+    pub base: BTreeMap<String, Option<Digest>>,
+    /// Who approves.
+    pub actor: String,
+    /// Whether the identity is proven; until signatures come it is only claimed.
+    pub signed: bool,
+    /// Why, in the approver's words.
+    pub comment: String,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// What became of an approval.
+#[derive(Debug)]
+#[must_use]
+pub enum ApproveOutcome {
+    /// It is stored.
+    Approved {
+        /// The approval.
+        approval: Box<Approval>,
+        /// Its digest.
+        digest: Digest,
+        /// What was approved.
+        report: Box<Report>,
+        /// How many different people have approved now.
+        have: usize,
+        /// How many the policy asks for.
+        need: usize,
+    },
+    /// The report's checks failed: there is nothing to approve.
+    ChecksFailed(Box<Report>),
+    /// This person may not approve it.
+    NotAllowed(String),
+}
+
+/// Approves what the current report says.
+///
+/// # Errors
+/// `Stale` when there is no report about this candidate and production as it is now.
+pub async fn approve(
+    dataset: &Dataset,
+    plan: &Plan,
+    scope: Scope,
+    actor: &str,
+    comment: &str,
+    env: &Env,
+) -> Result<ApproveOutcome> {
+    check_expiry(plan, env)?;
+    let head = dataset.head().await?;
+    let policy = dataset.policy(&head).await?;
+    let state = RunState::load(dataset, plan).await?;
+    let (_, candidate) = freeze(dataset, plan, scope, &state).await?;
+    let production = dataset.partitions(&head).await?;
+    let Some((report, digest)) = current_report(dataset, plan, &candidate, &production).await? else {
+        return Err(Error::stale("there is no report about this candidate and production as it is now")
+            .with("scope", scope)
+            .hint(format!("check it first: reissue check {} --dataset {}", plan.id.short(), dataset.root())));
+    };
+    if report.verdict == Verdict::Fail {
+        return Ok(ApproveOutcome::ChecksFailed(Box::new(report)));
+    }
+    if let Some(reason) = reason_against(dataset, plan, &policy, actor).await? {
+        return Ok(ApproveOutcome::NotAllowed(reason));
+    }
+    let base = report
+        .partitions
+        .iter()
+        .map(|(name, partition)| (name.clone(), partition.base.as_ref().map(|base| base.identity.clone())));
+    let approval = Approval {
+        dataset: head.manifest.dataset.clone(),
+        plan: plan.id.clone(),
+        scope,
+        candidate,
+        report: digest,
+        base: base.collect(),
+        actor: actor.to_owned(),
+        signed: false,
+        comment: comment.to_owned(),
+        at: env.now(),
+    };
+    let digest = Digest::of_json(&approval)?;
+    let path = layout::run_object(&plan.id, "approvals", &digest);
+    let (Created::New(_) | Created::Exists) = dataset.control().create(&path, to_json(&approval)?).await?;
+    let all = load_approvals(dataset, plan).await?;
+    let counting = usable(&all, &approval.report, &consumed(&dataset.history().await?));
+    Ok(ApproveOutcome::Approved {
+        approval: Box::new(approval),
+        digest,
+        report: Box::new(report),
+        have: people(&counting).len(),
+        need: policy.approvals,
+    })
+}
+
+/// Why somebody may not approve, if so: makers never may.
+async fn reason_against(
+    dataset: &Dataset,
+    plan: &Plan,
+    policy: &Policy,
+    actor: &str,
+) -> Result<Option<String>> {
+    let mut makers = plan.makers();
+    for event in load_events(dataset, &plan.id).await? {
+        if matches!(event.event.as_str(), "planned" | "run-started") {
+            makers.insert(event.actor);
+        }
+    }
+    if makers.contains(actor) {
+        let makers: Vec<&str> = makers.iter().map(String::as_str).collect();
+        return Ok(Some(format!(
+            "{actor} made this candidate (planned it, ran it or wrote its SQL); approving is for somebody who is none of {}",
+            makers.join(", ")
+        )));
+    }
+    if !policy.approvers.is_empty() && !policy.approvers.contains(actor) {
+        let approvers: Vec<&str> = policy.approvers.iter().map(String::as_str).collect();
+        return Ok(Some(format!(
+            "the dataset's policy lets only {} approve, not {actor}",
+            approvers.join(", ")
+        )));
+    }
+    if !policy.unsigned_approvals {
+        return Ok(Some(
+            "the dataset's policy asks for signed approvals, which this version cannot make".to_owned(),
+        ));
+    }
+    Ok(None)
+}
+
+/// All approvals of a plan's run.
+///
+/// # Errors
+/// `Corrupt` when one was changed after it was made.
+pub async fn load_approvals(dataset: &Dataset, plan: &Plan) -> Result<BTreeMap<Digest, Approval>> {
+    let listing = dataset.control().list(&layout::run_folder(&plan.id, "approvals")).await?;
+    let mut approvals = BTreeMap::new();
+    for object in listing.objects {
+        let Some(bytes) = dataset.control().read(&object.path).await? else { continue };
+        let approval: Approval = from_json(&bytes, &object.path)?;
+        let digest = Digest::of_json(&approval)?;
+        if !object.path.contains(digest.as_str()) {
+            return Err(Error::new(ErrorKind::Corrupt, "an approval's content does not match its name")
+                .with("object", &object.path));
+        }
+        approvals.insert(digest, approval);
+    }
+    Ok(approvals)
+}
+
+/// The approvals that versions have consumed.
+pub(crate) fn consumed(history: &[Version]) -> BTreeSet<Digest> {
+    let publishes = history.iter().filter(|version| version.manifest.kind == Kind::Publish);
+    publishes.flat_map(|version| version.manifest.cause.approvals.iter().cloned()).collect()
+}
+
+/// The approvals of a report that no version has consumed.
+pub(crate) fn usable<'a>(
+    approvals: &'a BTreeMap<Digest, Approval>,
+    report: &Digest,
+    consumed: &BTreeSet<Digest>,
+) -> Vec<(&'a Digest, &'a Approval)> {
+    let of_report = approvals.iter().filter(|(_, approval)| &approval.report == report);
+    of_report.filter(|(digest, _)| !consumed.contains(*digest)).collect()
+}
+
+/// The different people behind approvals.
+pub(crate) fn people<'a>(approvals: &[(&'a Digest, &'a Approval)]) -> BTreeSet<&'a str> {
+    approvals.iter().map(|(_, approval)| approval.actor.as_str()).collect()
+}

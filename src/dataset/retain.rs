@@ -1,0 +1,38 @@
+//! Keeping superseded adopted files: copies in the control prefix, found by their hash.
+
+use super::{DataFile, Dataset, Place, layout};
+use crate::error::{Error, Result};
+
+impl Dataset {
+    /// Copies a file of the root into the control prefix, unless a copy is there.
+    ///
+    /// # Errors
+    /// `Conflict` when the file is no longer the recorded one.
+    pub async fn retain(&self, file: &DataFile) -> Result<()> {
+        let path = layout::retained(&file.hash, &file.path);
+        if self.control().find(&path).await?.is_some() {
+            return Ok(());
+        }
+        let object = self.root().find(&file.path).await?.ok_or_else(|| changed(self, file))?;
+        let (_, hash) = super::live::copy(self.root(), &object, self.control(), &path).await?;
+        if hash == file.hash { Ok(()) } else { Err(changed(self, file)) }
+    }
+
+    /// The kept copy of a file, if there is one.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn find_retained(&self, file: &DataFile) -> Result<Option<DataFile>> {
+        let path = layout::retained(&file.hash, &file.path);
+        let found = self.control().find(&path).await?;
+        Ok(found
+            .filter(|object| object.size == file.size)
+            .map(|object| DataFile::new(Place::Control, &object, file.rows, file.hash.clone())))
+    }
+}
+
+fn changed(dataset: &Dataset, file: &DataFile) -> Error {
+    Error::new(crate::error::ErrorKind::Conflict, "production was changed outside reissue")
+        .with("file", dataset.public_path(file))
+        .hint(format!("take the change in: reissue adopt --again {}; then plan again", dataset.root()))
+}

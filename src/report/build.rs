@@ -1,0 +1,302 @@
+//! Checking a run: everything from the stored bytes, decoded again.
+
+use std::collections::BTreeMap;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::{BaseReport, FORMAT, PartitionReport, Report, decode_partition, production_table};
+use crate::candidate::{Candidate, Scope, freeze, partitions_of};
+use crate::check::{
+    BatchFacts, Finding, PartitionFacts, RangeFacts, ValueMeter, Verdict, check_partition, check_range, verdict,
+};
+use crate::compare::{Diff, compare};
+use crate::dataset::{Dataset, Partition, Partitions, layout};
+use crate::error::{Error, ErrorKind, Result, from_engine};
+use crate::identity::{Digest, to_json};
+use crate::metrics::{Meter, Metrics};
+use crate::plan::{Plan, PlannedPartition, source_table};
+use crate::query::{Parameters, PinnedTable, Query, Session, SessionOptions};
+use crate::run::{RunState, Record};
+use crate::storage::{Created, Stores};
+
+/// Called after each partition with its name.
+pub type CheckProgress<'a> = &'a (dyn Fn(&str) + Sync);
+
+/// One partition, looked at.
+struct Looked {
+    name: String,
+    batch: usize,
+    recorded: Metrics,
+    report: PartitionReport,
+    findings: Vec<Finding>,
+    balances: Vec<(String, String)>,
+}
+
+/// Everything that looking at a partition needs.
+struct Checker<'a> {
+    stores: &'a Stores,
+    dataset: &'a Dataset,
+    plan: &'a Plan,
+    schema: SchemaRef,
+    production: Partitions,
+}
+
+/// Checks a scope of a run and stores the report.
+///
+/// # Errors
+/// `Corrupt` when stored bytes are not what was recorded, `Stale` when a pinned source that a
+/// balance reads has changed. Failed checks are findings of the report.
+pub async fn check(
+    stores: &Stores,
+    dataset: &Dataset,
+    plan: &Plan,
+    scope: Scope,
+    progress: CheckProgress<'_>,
+) -> Result<(Report, Digest)> {
+    let state = RunState::load(dataset, plan).await?;
+    let (candidate, digest) = freeze(dataset, plan, scope, &state).await?;
+    let head = dataset.head().await?;
+    let checker = Checker {
+        stores,
+        dataset,
+        plan,
+        schema: plan.decides.definition.file_schema()?,
+        production: dataset.partitions(&head).await?,
+    };
+    let batches = batch_numbers(plan)?;
+    let looks = plan
+        .decides
+        .partitions
+        .iter()
+        .filter_map(|partition| Some((partition, state.records.get(&partition.interval.name)?)))
+        .filter(|(partition, _)| candidate.partitions.contains_key(&partition.interval.name))
+        .map(|(partition, record)| checker.look(partition, record, &batches));
+    let looked: Vec<Looked> = futures::stream::iter(looks)
+        .buffered(plan.terms.limits.source_queries)
+        .inspect_ok(|looked| progress(&looked.name))
+        .try_collect()
+        .await?;
+    let report = assemble(plan, &candidate, digest, head.number(), looked)?;
+    let digest = Digest::of_json(&report)?;
+    let path = layout::run_object(&plan.id, "reports", &digest);
+    let (Created::New(_) | Created::Exists) = dataset.control().create(&path, to_json(&report)?).await?;
+    Ok((report, digest))
+}
+
+fn batch_numbers(plan: &Plan) -> Result<BTreeMap<String, usize>> {
+    let mut numbers = BTreeMap::new();
+    for number in 1..=plan.batches()?.len() {
+        for name in partitions_of(plan, Scope::Batch(number))? {
+            numbers.insert(name, number);
+        }
+    }
+    Ok(numbers)
+}
+
+fn assemble(
+    plan: &Plan,
+    candidate: &Candidate,
+    digest: Digest,
+    base_version: u64,
+    looked: Vec<Looked>,
+) -> Result<Report> {
+    let decides = &plan.decides;
+    let planned = partitions_of(plan, candidate.scope)?;
+    let facts: Vec<BatchFacts<'_>> = looked
+        .iter()
+        .map(|one| BatchFacts {
+            partition: &one.name,
+            batch: one.batch,
+            metrics: &one.report.metrics,
+            recorded: &one.recorded,
+            production: one.report.base.as_ref().map(|base| &base.metrics),
+            diff: &one.report.diff,
+            balances: &one.balances,
+        })
+        .collect();
+    let range = RangeFacts {
+        planned: &planned,
+        partitions: &facts,
+        changed_columns: &decides.changed_columns,
+    };
+    let mut findings = check_range(&range, &decides.checks, &decides.expect);
+    findings.extend(looked.iter().flat_map(|one| one.findings.iter().cloned()));
+    findings.sort_by(|one, two| two.verdict.cmp(&one.verdict));
+    let mut total = Diff::default();
+    looked.iter().for_each(|one| total.merge(&one.report.diff));
+    Ok(Report {
+        format: FORMAT,
+        plan: plan.id.clone(),
+        scope: candidate.scope,
+        candidate: digest,
+        base_version,
+        partitions: looked.into_iter().map(|one| (one.name, one.report)).collect(),
+        total,
+        verdict: verdict(&findings),
+        findings,
+    })
+}
+
+impl Checker<'_> {
+    async fn look(
+        &self,
+        partition: &PlannedPartition,
+        record: &Record,
+        batches: &BTreeMap<String, usize>,
+    ) -> Result<Looked> {
+        let looked = self.look_at(partition, record, batches).await;
+        looked.map_err(|error| error.with("partition", &partition.interval.name))
+    }
+
+    async fn look_at(
+        &self,
+        partition: &PlannedPartition,
+        record: &Record,
+        batches: &BTreeMap<String, usize>,
+    ) -> Result<Looked> {
+        let decides = &self.plan.decides;
+        let name = &partition.interval.name;
+        let rows = decode_partition(self.dataset, &self.schema, &record.files).await?;
+        let metrics = measure(&rows, &decides.key)?;
+        let mut values =
+            ValueMeter::new(&decides.definition.partition, &partition.interval, &decides.checks.domain)?;
+        if rows.column_by_name(&decides.definition.partition.column).is_some() {
+            values.see_interval(&rows)?;
+        }
+        values.see_domains(&rows)?;
+        let base = self.base(partition).await?;
+        let facts = PartitionFacts {
+            name,
+            metrics: &metrics,
+            outside: &values.outside,
+            domains: &values.found,
+            production_rows: base.as_ref().map(|(report, _)| report.metrics.rows),
+        };
+        let findings = check_partition(&facts, &decides.checks);
+        let diff = match &base {
+            None => Diff {
+                rows_candidate: metrics.rows,
+                only_candidate: metrics.rows,
+                ..Diff::default()
+            },
+            // Equal digests: the rows are the same, whatever their files look like.
+            Some((report, _)) if report.metrics.content == metrics.content => Diff::none(metrics.rows),
+            Some((_, before)) => compare(before, &rows, &decides.key)?,
+        };
+        let diff = if base.is_none() { new_partition(diff) } else { diff };
+        let balances = self.balances(partition, record).await?;
+        Ok(Looked {
+            name: name.clone(),
+            batch: batches.get(name).copied().unwrap_or_default(),
+            recorded: record.metrics.clone(),
+            report: PartitionReport { metrics, base: base.map(|(report, _)| report), diff },
+            findings,
+            balances,
+        })
+    }
+
+    /// Production's side: its numbers and its rows.
+    async fn base(&self, partition: &PlannedPartition) -> Result<Option<(BaseReport, RecordBatch)>> {
+        let Some(current) = self.production.at(partition.interval.start) else { return Ok(None) };
+        let rows = decode_partition(self.dataset, &self.schema, &current.files).await.map_err(|error| {
+            if error.kind() == ErrorKind::Corrupt { conflict(error, current) } else { error }
+        })?;
+        let metrics = measure_unsorted(&rows, &self.plan.decides.key)?;
+        Ok(Some((BaseReport { identity: current.identity()?, metrics }, rows)))
+    }
+
+    /// Each balance's two values for a partition.
+    async fn balances(
+        &self,
+        partition: &PlannedPartition,
+        record: &Record,
+    ) -> Result<Vec<(String, String)>> {
+        let decides = &self.plan.decides;
+        let mut values = Vec::new();
+        for balance in &decides.checks.balance {
+            let mut sources = BTreeMap::new();
+            for (name, source) in &decides.sources {
+                let root = self.stores.root(&source.url, std::path::Path::new("/"))?;
+                let calendar = &decides.definition.partition.calendar;
+                let table =
+                    source_table(source, root.store(), calendar, &partition.interval, None, true)?;
+                sources.insert(name.clone(), table);
+            }
+            let files = [(&partition.interval, record.files.as_slice())];
+            let candidate = production_table(self.dataset, &decides.definition, &files)?;
+            let candidate = BTreeMap::from([("candidate".to_owned(), candidate)]);
+            let one = self.value(&balance.source, &balance.name, sources, partition).await?;
+            let two = self.value(&balance.candidate, &balance.name, candidate, partition).await?;
+            values.push((one, two));
+        }
+        Ok(values)
+    }
+
+    /// The one value of a query.
+    async fn value(
+        &self,
+        sql: &str,
+        name: &str,
+        tables: BTreeMap<String, PinnedTable>,
+        partition: &PlannedPartition,
+    ) -> Result<String> {
+        let decides = &self.plan.decides;
+        let query = Query::parse(sql, name)?;
+        let session = Session::new(&SessionOptions::default())?;
+        for (table, pinned) in tables {
+            session.register(&table, pinned)?;
+        }
+        let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
+        let column = &decides.definition.partition;
+        let parameters = Parameters::of(&partition.interval, column, as_of, &decides.parameters)?;
+        let stream = session.run(&query, &parameters, &[]).await?;
+        let batches: Vec<RecordBatch> = stream
+            .try_collect()
+            .await
+            .map_err(|error| from_engine(ErrorKind::Failed, "a balance's query failed", error))?;
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let first = batches.iter().find(|batch| batch.num_rows() > 0);
+        match (first, rows) {
+            (Some(batch), 1) => Ok(crate::metrics::value_text(batch.column(0), 0)),
+            _ => Err(Error::invalid(format!("the balance {name:?} gave {rows} rows"))
+                .hint("each side must give exactly one: select one aggregate, such as count(*)")),
+        }
+    }
+}
+
+/// A partition that production does not have: all its rows are new, as the plan says, so no claim
+/// about added rows is needed for it.
+fn new_partition(diff: Diff) -> Diff {
+    Diff { only_candidate: 0, equal: 0, ..diff }
+}
+
+/// Production's files are not what the version says: somebody else wrote them.
+fn conflict(error: Error, partition: &Partition) -> Error {
+    Error::new(ErrorKind::Conflict, "production was changed outside reissue")
+        .with("partition", &partition.name)
+        .because(error)
+        .hint("take the change in: reissue adopt --again; then plan again")
+}
+
+fn measure(rows: &RecordBatch, key: &[String]) -> Result<Metrics> {
+    let mut meter = Meter::new(rows.schema(), key)?;
+    meter.update(rows)?;
+    Ok(meter.metrics())
+}
+
+/// Numbers of production, whose rows come in an order of their own: what depends on order is not
+/// said of them.
+fn measure_unsorted(rows: &RecordBatch, key: &[String]) -> Result<Metrics> {
+    let mut metrics = measure(rows, key)?;
+    metrics.keys = crate::metrics::KeyMetrics::default();
+    Ok(metrics)
+}
+
+impl Report {
+    /// Whether it can be approved.
+    pub fn passed(&self) -> bool {
+        self.verdict != Verdict::Fail
+    }
+}
