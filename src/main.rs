@@ -1,1 +1,7 @@
-fn main() {}
+//! The command line.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    reissue::cli::main()
+}

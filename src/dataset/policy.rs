@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dataset, Version, layout};
-use crate::error::{Error, Result};
-use crate::identity::from_json;
+use super::{Cause, Change, CommitOutcome, Dataset, Kind, Version, layout};
+use crate::env::Env;
+use crate::error::{Error, ErrorKind, Result};
+use crate::identity::{Digest, from_json, to_json};
+use crate::storage::Created;
 
 /// The rules of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,5 +105,43 @@ impl Dataset {
                 .with("object", &path)
         })?;
         from_json(&bytes, &path)
+    }
+
+    /// Puts rules in force, as a version of its own.
+    ///
+    /// # Errors
+    /// `Conflict` when another commit came first.
+    pub async fn set_policy(
+        &self,
+        policy: &Policy,
+        actor: &str,
+        reason: &str,
+        env: &Env,
+    ) -> Result<Version> {
+        let head = self.head().await?;
+        let digest = Digest::of_json(policy)?;
+        let (Created::New(_) | Created::Exists) =
+            self.control().create(&layout::policy(&digest), to_json(policy)?).await?;
+        if head.manifest.policy == digest {
+            return Ok(head);
+        }
+        let change = Change {
+            kind: Kind::Policy,
+            cause: Cause { reason: reason.to_owned(), base: head.number(), ..Cause::default() },
+            partitions: Vec::new(),
+            commit_id: Digest::of_json(&("policy", &head.digest, &digest))?,
+            actor: actor.to_owned(),
+            at: env.now(),
+            policy: Some(digest),
+        };
+        match self.commit(&head, &change).await? {
+            CommitOutcome::Committed(version) => Ok(version),
+            CommitOutcome::Lost(version) => Err(Error::new(
+                ErrorKind::Conflict,
+                format!("another commit became version {} meanwhile", version.number()),
+            )
+            .hint("run the same command again")),
+            CommitOutcome::Unknown(error) => Err(error),
+        }
     }
 }

@@ -43,6 +43,11 @@ impl Parameters {
         Ok(Self(values))
     }
 
+    /// None at all, for queries that no partition runs.
+    pub fn none() -> Self {
+        Self(BTreeMap::new())
+    }
+
     /// The types, by name.
     pub fn types(&self) -> BTreeMap<String, DataType> {
         self.0.iter().map(|(name, value)| (name.clone(), value.data_type())).collect()

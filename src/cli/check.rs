@@ -1,0 +1,119 @@
+//! `check` and `diff`.
+
+use clap::Args;
+
+use super::answer::Answer;
+use super::context::{Context, command};
+use super::{exit, show};
+use crate::candidate::{Scope, freeze};
+use crate::check::Verdict;
+use crate::error::{Error, Result};
+use crate::report::{Report, check, current_report};
+use crate::run::RunState;
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    /// The plan: the beginning of its id
+    plan: String,
+    /// One batch, counted from 1; else the whole run
+    #[arg(long)]
+    batch: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArguments {
+    /// The plan: the beginning of its id
+    plan: String,
+    /// One batch, counted from 1; else the whole run
+    #[arg(long)]
+    batch: Option<usize>,
+    /// One partition
+    #[arg(long)]
+    partition: Option<String>,
+}
+
+pub(super) fn scope_of(batch: Option<usize>) -> Scope {
+    batch.map_or(Scope::Run, Scope::Batch)
+}
+
+pub(super) fn scope_flag(scope: Scope) -> String {
+    match scope {
+        Scope::Run => String::new(),
+        Scope::Batch(number) => format!(" --batch {number}"),
+    }
+}
+
+pub(super) async fn run(context: &Context, arguments: CheckArguments) -> Result<Answer> {
+    let (dataset, plan) = context.plan(&arguments.plan).await?;
+    let scope = scope_of(arguments.batch);
+    let quiet = context.json || !context.on_terminal();
+    let seen = |name: &str| {
+        if !quiet {
+            super::answer::write_err(&format!("\rchecked {name}  "));
+        }
+    };
+    let (report, digest) = check(&context.stores, &dataset, &plan, scope, &seen).await?;
+    if !quiet {
+        super::answer::write_err("\r                              \r");
+    }
+    let text = format!(
+        "report {} on {scope}: {} partitions decoded again from their stored bytes, compared with version {}\n{}{}",
+        digest.short(),
+        report.partitions.len(),
+        report.base_version,
+        show::findings(&report.findings),
+        show::diff(&report.total)
+    );
+    let answer = Answer::new(text, &summary(&report, &digest))?;
+    Ok(match report.verdict {
+        Verdict::Fail => answer.exit(exit::FAILED),
+        Verdict::Pass | Verdict::Warn => {
+            let flag = scope_flag(scope);
+            answer.next(format!("{}{flag} --as <APPROVER>", command("approve", &plan, &dataset)))
+        }
+    })
+}
+
+fn summary(report: &Report, digest: &crate::identity::Digest) -> serde_json::Value {
+    serde_json::json!({
+        "report": digest, "plan_id": report.plan, "scope": report.scope,
+        "candidate": report.candidate, "base_version": report.base_version,
+        "verdict": report.verdict, "findings": report.findings, "total": report.total,
+        "partitions": report.partitions,
+    })
+}
+
+pub(super) async fn diff(context: &Context, arguments: DiffArguments) -> Result<Answer> {
+    let (dataset, plan) = context.plan(&arguments.plan).await?;
+    let scope = scope_of(arguments.batch);
+    let state = RunState::load(&dataset, &plan).await?;
+    let (_, candidate) = freeze(&dataset, &plan, scope, &state).await?;
+    let head = dataset.head().await?;
+    let production = dataset.partitions(&head).await?;
+    let Some((report, _)) = current_report(&dataset, &plan, &candidate, &production).await? else {
+        return Err(Error::stale("there is no report about this candidate and production as it is now")
+            .hint(format!("check it first: {}{}", command("check", &plan, &dataset), scope_flag(scope))));
+    };
+    if let Some(name) = &arguments.partition {
+        let partition = report.partitions.get(name).ok_or_else(|| {
+            Error::invalid(format!("the report has no partition {name}"))
+        })?;
+        let text = format!("{name}\n{}", show::diff(&partition.diff));
+        return Answer::new(text, &serde_json::json!({ "partition": name, "diff": partition.diff }));
+    }
+    let mut text = show::diff(&report.total);
+    text += &super::answer::table(
+        &["partition", "equal", "changed", "only production", "only candidate"],
+        report.partitions.iter().filter(|(_, one)| !one.diff.is_empty()).map(|(name, one)| {
+            let diff = &one.diff;
+            let counts = [diff.equal, diff.changed, diff.only_production, diff.only_candidate];
+            std::iter::once(name.clone()).chain(counts.map(super::answer::thousands)).collect()
+        }),
+    );
+    let partitions: serde_json::Map<String, serde_json::Value> = report
+        .partitions
+        .iter()
+        .map(|(name, one)| (name.clone(), serde_json::json!(one.diff)))
+        .collect();
+    Answer::new(text, &serde_json::json!({ "total": report.total, "partitions": partitions }))
+}

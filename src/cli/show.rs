@@ -1,0 +1,79 @@
+//! Differences and findings as people read them.
+
+use std::collections::BTreeMap;
+
+use super::answer::{table, thousands};
+use crate::check::{Finding, Verdict, percent};
+use crate::compare::{Diff, Example};
+
+/// Findings that are no pass, and how many there are of each verdict.
+pub(super) fn findings(findings: &[Finding]) -> String {
+    let count = |verdict: Verdict| findings.iter().filter(|one| one.verdict == verdict).count();
+    let mut text = format!(
+        "checks: {} passed, {} warnings, {} failed\n",
+        count(Verdict::Pass),
+        count(Verdict::Warn),
+        count(Verdict::Fail)
+    );
+    let open = findings.iter().filter(|finding| finding.verdict != Verdict::Pass);
+    for finding in open.take(20) {
+        let word = if finding.verdict == Verdict::Fail { "FAILED" } else { "warning" };
+        text += &format!("  {word} {}\n", finding.line());
+    }
+    text
+}
+
+/// A difference in numbers, columns and example rows.
+pub(super) fn diff(diff: &Diff) -> String {
+    let of_production = |rows: u64| {
+        format!("{} ({})", thousands(rows), percent(rows, diff.rows_production))
+    };
+    let mut text = format!(
+        "rows: {} in production, {} in the candidate\n  equal {}, changed {}, only in production {}, only in the candidate {}\n",
+        thousands(diff.rows_production),
+        thousands(diff.rows_candidate),
+        of_production(diff.equal),
+        of_production(diff.changed),
+        thousands(diff.only_production),
+        thousands(diff.only_candidate),
+    );
+    if !diff.columns.is_empty() {
+        let optional = |value: Option<f64>| value.map_or("-".to_owned(), |value| value.to_string());
+        text += &table(
+            &["column", "values changed", "null before", "null after", "net change", "largest"],
+            diff.columns.iter().map(|(name, column)| {
+                vec![
+                    name.clone(),
+                    thousands(column.changed),
+                    thousands(column.null_only_production),
+                    thousands(column.null_only_candidate),
+                    optional(column.net_change),
+                    optional(column.largest_change),
+                ]
+            }),
+        );
+    }
+    if !diff.examples.is_empty() {
+        text += "examples:\n";
+        text += &table(
+            &["key", "production", "candidate"],
+            diff.examples.iter().take(8).map(|example: &Example| {
+                let side = |values: &Option<BTreeMap<String, String>>| {
+                    values.as_ref().map_or("(no such row)".to_owned(), pairs)
+                };
+                vec![pairs(&example.key), side(&example.production), side(&example.candidate)]
+            }),
+        );
+    }
+    text
+}
+
+fn pairs(values: &BTreeMap<String, String>) -> String {
+    const MOST: usize = 6;
+    let mut shown: Vec<String> =
+        values.iter().take(MOST).map(|(name, value)| format!("{name}={value}")).collect();
+    if values.len() > MOST {
+        shown.push("…".to_owned());
+    }
+    shown.join(" ")
+}

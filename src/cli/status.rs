@@ -1,0 +1,117 @@
+//! `status`.
+
+use clap::Args;
+
+use super::answer::{Answer, table};
+use super::context::{Context, command};
+use crate::approval::load_approvals;
+use crate::dataset::{Dataset, layout};
+use crate::error::Result;
+use crate::plan::{Plan, read_plan};
+use crate::publish::Past;
+use crate::run::{RunState, load_events};
+
+#[derive(Debug, Args)]
+pub(super) struct StatusArguments {
+    /// The plan: the beginning of its id; none: all plans
+    plan: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, arguments: StatusArguments) -> Result<Answer> {
+    match &arguments.plan {
+        None => all(&context.dataset(None)?).await,
+        Some(id) => {
+            let (dataset, plan) = context.plan(id).await?;
+            one(&dataset, &plan).await
+        }
+    }
+}
+
+async fn all(dataset: &Dataset) -> Result<Answer> {
+    let history = dataset.history().await?;
+    let mut plans = Vec::new();
+    for object in dataset.control().list(layout::PLANS).await?.objects {
+        if let Some(id) = layout::plan_id(&object.path) {
+            plans.push(read_plan(dataset, &id).await?);
+        }
+    }
+    plans.sort_by_key(|plan| plan.created_at);
+    let mut rows = Vec::new();
+    let mut values = Vec::new();
+    for plan in &plans {
+        let state = RunState::load(dataset, plan).await?;
+        let standing = standing(&Past::of(&plan.id, &history));
+        rows.push(vec![
+            plan.id.short().to_owned(),
+            plan.created_at.format("%Y-%m-%d %H:%M:%S").to_string(),
+            format!("{} of {}", state.records.len(), plan.decides.partitions.len()),
+            state.failed.len().to_string(),
+            standing.clone(),
+            plan.terms.reason.clone(),
+        ]);
+        values.push(serde_json::json!({
+            "plan_id": plan.id, "created_at": plan.created_at, "planned": plan.decides.partitions.len(),
+            "done": state.records.len(), "failed": state.failed.len(), "standing": standing,
+        }));
+    }
+    let text = table(&["plan", "planned at (UTC)", "done", "failed", "published", "why"], rows);
+    let version = history.last().map(crate::dataset::Version::number);
+    Answer::new(text, &serde_json::json!({ "version": version, "plans": values }))
+}
+
+fn standing(past: &Past) -> String {
+    let Some(last) = past.all().last() else { return "no".to_owned() };
+    match &last.undone_by {
+        Some(version) => format!("{}, undone by {}", last.version.number(), version.number()),
+        None => {
+            let numbers: Vec<String> =
+                past.standing_versions().map(|one| one.version.number().to_string()).collect();
+            format!("version {}", numbers.join(", "))
+        }
+    }
+}
+
+async fn one(dataset: &Dataset, plan: &Plan) -> Result<Answer> {
+    let history = dataset.history().await?;
+    let past = Past::of(&plan.id, &history);
+    let state = RunState::load(dataset, plan).await?;
+    let events = load_events(dataset, &plan.id).await?;
+    let approvals = load_approvals(dataset, plan).await?;
+    let planned = plan.decides.partitions.len();
+    let mut text = format!(
+        "plan {}: {}\n  {} of {planned} partitions are done, {} failed; published: {}\n",
+        plan.id.short(),
+        plan.terms.reason,
+        state.records.len(),
+        state.failed.len(),
+        standing(&past)
+    );
+    for failed in state.failed.values() {
+        text += &format!(
+            "  FAILED {} (attempt {}, {}): {}\n",
+            failed.partition,
+            failed.attempt,
+            failed.ended_at.to_rfc3339(),
+            failed.line()
+        );
+    }
+    for approval in approvals.values() {
+        text += &format!("  approved by {} at {}: {}\n", approval.actor, approval.at.to_rfc3339(), approval.scope);
+    }
+    for event in &events {
+        text += &format!("  {} {} by {} {}\n", event.at.to_rfc3339(), event.event, event.actor, event.detail);
+    }
+    let value = serde_json::json!({
+        "plan_id": plan.id, "planned": planned, "done": state.records.len(),
+        "records": state.records.values().map(|record| serde_json::json!({
+            "partition": record.partition, "rows": record.metrics.rows, "attempt": record.attempt,
+            "started_at": record.started_at, "finished_at": record.finished_at,
+            "kept_from": record.kept_from, "files": record.files,
+        })).collect::<Vec<_>>(),
+        "failed": state.failed.values().collect::<Vec<_>>(), "attempts": state.attempts,
+        "approvals": approvals.values().collect::<Vec<_>>(), "events": events,
+        "published": standing(&past), "terms": plan.terms,
+    });
+    let verb = if state.records.len() < planned { "run" } else { "check" };
+    Ok(Answer::new(text, &value)?.next(command(verb, plan, dataset)))
+}

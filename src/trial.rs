@@ -1,0 +1,118 @@
+//! Trying one partition: its rows and its difference to production, with nothing written.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use chrono::DateTime;
+use futures::StreamExt as _;
+
+use crate::check::{Finding, PartitionFacts, ValueMeter, check_partition};
+use crate::compare::{Diff, compare};
+use crate::dataset::Dataset;
+use crate::error::{ErrorKind, Result, from_arrow, from_engine};
+use crate::metrics::{Meter, Metrics};
+use crate::plan::{empty_tables, pin_source, read_sql, source_table};
+use crate::query::{Parameters, Prepared, Session, SessionOptions, check_output, conform};
+use crate::report::decode_partition;
+use crate::spec::Spec;
+use crate::storage::Stores;
+
+/// What a trial shows.
+#[derive(Debug)]
+pub struct Trial {
+    /// The partition.
+    pub partition: String,
+    /// The rows that the query gives, in key order.
+    pub rows: RecordBatch,
+    /// Their numbers.
+    pub metrics: Metrics,
+    /// The checks of one partition.
+    pub findings: Vec<Finding>,
+    /// The difference to production; none: nothing is there.
+    pub diff: Option<Diff>,
+    /// What in the SQL depends on the order of rows.
+    pub order_sensitive: Vec<String>,
+}
+
+/// Runs one partition of a spec. Writes nothing, anywhere.
+///
+/// # Errors
+/// As planning and running would.
+pub async fn try_partition(stores: &Stores, spec: &Spec, partition: &str) -> Result<Trial> {
+    let dataset = Dataset::at(stores, &spec.dataset.url, &spec.folder)?;
+    let head = dataset.head().await?;
+    let definition = &head.manifest.definition;
+    let calendar = spec.calendar()?;
+    let interval = calendar.named(partition)?;
+    let (path, query) = read_sql(spec)?;
+    let mut sources = BTreeMap::new();
+    for (name, source) in &spec.sources {
+        let pinned = pin_source(stores, &spec.folder, name, source, &calendar).await?;
+        sources.insert(name.clone(), pinned);
+    }
+    let as_of = spec.as_of()?.unwrap_or(DateTime::UNIX_EPOCH);
+    let parameters = Parameters::of(&interval, &definition.partition, as_of, &spec.parameters)?;
+    let prepared = Prepared::new(&query, &empty_tables(&sources)?, &parameters)
+        .await
+        .and_then(|prepared| check_output(&prepared.output, definition).map(|()| prepared))
+        .map_err(|error| error.with("sql", path.display()))?;
+    let limit = usize::try_from(spec.limits.memory.as_u64()).unwrap_or(usize::MAX);
+    let options =
+        SessionOptions { memory: Some(SessionOptions::pool(limit)), ..SessionOptions::default() };
+    let session = Session::new(&options)?;
+    for name in prepared.reads.keys() {
+        let Some(source) = sources.get(name) else { continue };
+        let root = stores.root(&source.pin.url, Path::new("/"))?;
+        let footers = Some(source.footers.as_slice());
+        let table =
+            source_table(&source.pin, root.store(), &calendar, &interval, footers, false)?;
+        session.register(name, table)?;
+    }
+    let schema = definition.file_schema()?;
+    let mut values = ValueMeter::new(&definition.partition, &interval, &spec.checks.domain)?;
+    let mut meter = Meter::new(Arc::clone(&schema), &spec.dataset.key)?;
+    let mut batches = Vec::new();
+    let mut stream = session.run(&query, &parameters, &spec.dataset.key).await?;
+    while let Some(batch) = stream.next().await {
+        let batch =
+            batch.map_err(|error| from_engine(ErrorKind::Failed, "the query failed", error))?;
+        values.see_interval(&batch)?;
+        let rows = conform(&batch, &schema)?;
+        values.see_domains(&rows)?;
+        meter.update(&rows)?;
+        batches.push(rows);
+    }
+    let rows = concat_batches(&schema, &batches)
+        .map_err(|error| from_arrow(ErrorKind::Internal, "gather rows", error))?;
+    let production = dataset.partitions(&head).await?;
+    let current = production.at(interval.start);
+    let diff = match current {
+        None => None,
+        Some(current) => {
+            let before = decode_partition(&dataset, &schema, &current.files).await?;
+            Some(compare(&before, &rows, &spec.dataset.key)?)
+        }
+    };
+    let metrics = meter.metrics();
+    let findings = check_partition(
+        &PartitionFacts {
+            name: partition,
+            metrics: &metrics,
+            outside: &values.outside,
+            domains: &values.found,
+            production_rows: current.map(|partition| partition.rows),
+        },
+        &spec.checks,
+    );
+    Ok(Trial {
+        partition: partition.to_owned(),
+        rows,
+        metrics,
+        findings,
+        diff,
+        order_sensitive: prepared.order_sensitive,
+    })
+}
