@@ -44,6 +44,10 @@ impl Answer {
         &self.text
     }
 
+    pub(super) fn json(&self) -> &serde_json::Value {
+        &self.json
+    }
+
     pub(super) fn code(&self) -> u8 {
         self.exit
     }
@@ -113,7 +117,7 @@ pub(super) fn error_text(error: &Error) -> String {
 }
 
 // A reader that has seen enough closes the pipe; that is no error of ours.
-fn write_out(text: &str) {
+pub(super) fn write_out(text: &str) {
     let mut out = std::io::stdout().lock();
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }

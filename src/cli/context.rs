@@ -29,17 +29,6 @@ impl Context {
         Self { stores: Stores::new(environment), env: Env::system(), json, actor, dataset }
     }
 
-    /// The same, for another person. For the demo.
-    pub(super) fn acting_as(&self, actor: &str, dataset: Option<String>) -> Self {
-        Self {
-            stores: Stores::new(self.stores.environment().clone()),
-            env: self.env.clone(),
-            json: self.json,
-            actor: Some(actor.to_owned()),
-            dataset,
-        }
-    }
-
     /// Who acts.
     pub(super) fn actor(&self) -> Result<String> {
         let given = self.actor.clone().filter(|actor| !actor.trim().is_empty());

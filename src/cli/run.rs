@@ -22,6 +22,9 @@ pub(super) struct RunArguments {
     /// Threads of one query; decides nothing about results
     #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     query_threads: usize,
+    /// Go on with other batches although a partition fails; nothing of it can be published
+    #[arg(long)]
+    keep_going: bool,
 }
 
 #[derive(Debug, Args)]
@@ -43,6 +46,7 @@ pub(super) async fn run(context: &Context, arguments: RunArguments) -> Result<An
         actor: context.actor()?,
         batch_rows: arguments.batch_rows,
         query_threads: arguments.query_threads,
+        keep_going: arguments.keep_going,
     };
     let stop = Stop::default();
     let signal = listen(stop.clone())?;
@@ -77,7 +81,10 @@ pub(super) async fn run(context: &Context, arguments: RunArguments) -> Result<An
         for cause in &failed.causes {
             text += &format!("  because: {cause}\n");
         }
-        text += "  its evidence is kept; production is untouched; later batches were not started\n";
+        text += "  its evidence is kept; production is untouched\n";
+    }
+    if !outcome.failed.is_empty() && !arguments.keep_going {
+        text += "later batches were not started\n";
     }
     if let Some(reason) = &outcome.stopped {
         text += &format!("stopped: {reason}; everything done is recorded, running again goes on\n");

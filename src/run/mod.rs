@@ -40,12 +40,14 @@ pub struct RunOptions {
     pub batch_rows: usize,
     /// Threads of one query; decides nothing about results.
     pub query_threads: usize,
+    /// Whether later batches start although a partition has failed.
+    pub keep_going: bool,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
         // Larger batches than the engine's own 8,192 save about a tenth of the time.
-        Self { actor: String::new(), batch_rows: 32_768, query_threads: 1 }
+        Self { actor: String::new(), batch_rows: 32_768, query_threads: 1, keep_going: false }
     }
 }
 
@@ -235,7 +237,8 @@ impl Runner<'_> {
             outcome.computed += batch.computed;
             outcome.failed.extend(batch.failed);
             outcome.stopped = outcome.stopped.or(batch.stopped);
-            if !outcome.failed.is_empty() || outcome.stopped.is_some() {
+            let failed = !outcome.failed.is_empty() && !self.options.keep_going;
+            if failed || outcome.stopped.is_some() {
                 break;
             }
         }
