@@ -83,10 +83,17 @@ pub async fn approve(
     let state = RunState::load(dataset, plan).await?;
     let (_, candidate) = freeze(dataset, plan, scope, &state).await?;
     let production = dataset.partitions(&head).await?;
-    let Some((report, digest)) = current_report(dataset, plan, &candidate, &production).await? else {
-        return Err(Error::stale("there is no report about this candidate and production as it is now")
-            .with("scope", scope)
-            .hint(format!("check it first: reissue check {} --dataset {}", plan.id.short(), dataset.root())));
+    let Some((report, digest)) = current_report(dataset, plan, &candidate, &production).await?
+    else {
+        return Err(Error::stale(
+            "there is no report about this candidate and production as it is now",
+        )
+        .with("scope", scope)
+        .hint(format!(
+            "check it first: reissue check {} --dataset {}",
+            plan.id.short(),
+            dataset.root()
+        )));
     };
     if report.verdict == Verdict::Fail {
         return Ok(ApproveOutcome::ChecksFailed(Box::new(report)));
@@ -94,10 +101,9 @@ pub async fn approve(
     if let Some(reason) = reason_against(dataset, plan, &policy, actor).await? {
         return Ok(ApproveOutcome::NotAllowed(reason));
     }
-    let base = report
-        .partitions
-        .iter()
-        .map(|(name, partition)| (name.clone(), partition.base.as_ref().map(|base| base.identity.clone())));
+    let base = report.partitions.iter().map(|(name, partition)| {
+        (name.clone(), partition.base.as_ref().map(|base| base.identity.clone()))
+    });
     let approval = Approval {
         dataset: head.manifest.dataset.clone(),
         plan: plan.id.clone(),
@@ -112,7 +118,8 @@ pub async fn approve(
     };
     let digest = Digest::of_json(&approval)?;
     let path = layout::run_object(&plan.id, "approvals", &digest);
-    let (Created::New(_) | Created::Exists) = dataset.control().create(&path, to_json(&approval)?).await?;
+    let (Created::New(_) | Created::Exists) =
+        dataset.control().create(&path, to_json(&approval)?).await?;
     let all = load_approvals(dataset, plan).await?;
     let counting = usable(&all, &approval.report, &consumed(&dataset.history().await?));
     Ok(ApproveOutcome::Approved {
@@ -153,7 +160,8 @@ async fn reason_against(
     }
     if !policy.unsigned_approvals {
         return Ok(Some(
-            "the dataset's policy asks for signed approvals, which this version cannot make".to_owned(),
+            "the dataset's policy asks for signed approvals, which this version cannot make"
+                .to_owned(),
         ));
     }
     Ok(None)
@@ -171,8 +179,11 @@ pub async fn load_approvals(dataset: &Dataset, plan: &Plan) -> Result<BTreeMap<D
         let approval: Approval = from_json(&bytes, &object.path)?;
         let digest = Digest::of_json(&approval)?;
         if !object.path.contains(digest.as_str()) {
-            return Err(Error::new(ErrorKind::Corrupt, "an approval's content does not match its name")
-                .with("object", &object.path));
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                "an approval's content does not match its name",
+            )
+            .with("object", &object.path));
         }
         approvals.insert(digest, approval);
     }

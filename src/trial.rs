@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
 use chrono::DateTime;
+use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt as _;
 
 use crate::check::{Finding, PartitionFacts, ValueMeter, check_partition};
@@ -67,26 +69,14 @@ pub async fn try_partition(stores: &Stores, spec: &Spec, partition: &str) -> Res
         let Some(source) = sources.get(name) else { continue };
         let root = stores.root(&source.pin.url, Path::new("/"))?;
         let footers = Some(source.footers.as_slice());
-        let table =
-            source_table(&source.pin, root.store(), &calendar, &interval, footers, false)?;
+        let table = source_table(&source.pin, root.store(), &calendar, &interval, footers, false)?;
         session.register(name, table)?;
     }
     let schema = definition.file_schema()?;
     let mut values = ValueMeter::new(&definition.partition, &interval, &spec.checks.domain)?;
     let mut meter = Meter::new(Arc::clone(&schema), &spec.dataset.key)?;
-    let mut batches = Vec::new();
-    let mut stream = session.run(&query, &parameters, &spec.dataset.key).await?;
-    while let Some(batch) = stream.next().await {
-        let batch =
-            batch.map_err(|error| from_engine(ErrorKind::Failed, "the query failed", error))?;
-        values.see_interval(&batch)?;
-        let rows = conform(&batch, &schema)?;
-        values.see_domains(&rows)?;
-        meter.update(&rows)?;
-        batches.push(rows);
-    }
-    let rows = concat_batches(&schema, &batches)
-        .map_err(|error| from_arrow(ErrorKind::Internal, "gather rows", error))?;
+    let stream = session.run(&query, &parameters, &spec.dataset.key).await?;
+    let rows = gather(stream, &schema, &mut values, &mut meter).await?;
     let production = dataset.partitions(&head).await?;
     let current = production.at(interval.start);
     let diff = match current {
@@ -115,4 +105,25 @@ pub async fn try_partition(stores: &Stores, spec: &Spec, partition: &str) -> Res
         diff,
         order_sensitive: prepared.order_sensitive,
     })
+}
+
+/// All rows of a query, seen by the meters.
+async fn gather(
+    mut stream: SendableRecordBatchStream,
+    schema: &SchemaRef,
+    values: &mut ValueMeter,
+    meter: &mut Meter,
+) -> Result<RecordBatch> {
+    let mut batches = Vec::new();
+    while let Some(batch) = stream.next().await {
+        let batch =
+            batch.map_err(|error| from_engine(ErrorKind::Failed, "the query failed", error))?;
+        values.see_interval(&batch)?;
+        let rows = conform(&batch, schema)?;
+        values.see_domains(&rows)?;
+        meter.update(&rows)?;
+        batches.push(rows);
+    }
+    concat_batches(schema, &batches)
+        .map_err(|error| from_arrow(ErrorKind::Internal, "gather rows", error))
 }

@@ -49,7 +49,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(check: &str, holds: bool, expected: impl Into<String>, observed: impl Into<String>) -> Self {
+    fn new(
+        check: &str,
+        holds: bool,
+        expected: impl Into<String>,
+        observed: impl Into<String>,
+    ) -> Self {
         Self {
             check: check.to_owned(),
             partition: None,

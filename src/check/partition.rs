@@ -37,16 +37,29 @@ fn coverage(facts: &PartitionFacts<'_>) -> Finding {
         0 => "none".to_owned(),
         rows => format!("{rows} rows, such as {}", facts.outside.examples.join(", ")),
     };
-    Finding::new("interval", facts.outside.rows == 0, "no row outside the partition's interval", observed)
+    Finding::new(
+        "interval",
+        facts.outside.rows == 0,
+        "no row outside the partition's interval",
+        observed,
+    )
 }
 
 fn not_empty(facts: &PartitionFacts<'_>) -> Finding {
     let rows = facts.metrics.rows;
     match facts.production_rows {
-        Some(before) if before > 0 => {
-            Finding::new("not-empty", rows > 0, format!("rows, as production has {before}"), format!("{rows} rows"))
-        }
-        _ => Finding::new("not-empty", true, "nothing: production has no rows there", format!("{rows} rows")),
+        Some(before) if before > 0 => Finding::new(
+            "not-empty",
+            rows > 0,
+            format!("rows, as production has {before}"),
+            format!("{rows} rows"),
+        ),
+        _ => Finding::new(
+            "not-empty",
+            true,
+            "nothing: production has no rows there",
+            format!("{rows} rows"),
+        ),
     }
 }
 
@@ -58,10 +71,9 @@ fn keys(facts: &PartitionFacts<'_>) -> Vec<Finding> {
     };
     let repeated = match keys.repeated_keys {
         0 => "none".to_owned(),
-        repeated => format!(
-            "{repeated} repeated keys in {} rows{examples}",
-            keys.rows_with_repeated_keys
-        ),
+        repeated => {
+            format!("{repeated} repeated keys in {} rows{examples}", keys.rows_with_repeated_keys)
+        }
     };
     let nulls = match keys.rows_with_null_keys {
         0 => "none".to_owned(),
@@ -69,7 +81,12 @@ fn keys(facts: &PartitionFacts<'_>) -> Vec<Finding> {
     };
     vec![
         Finding::new("unique-key", keys.repeated_keys == 0, "no repeated key", repeated),
-        Finding::new("key-not-null", keys.rows_with_null_keys == 0, "no null in a key column", nulls),
+        Finding::new(
+            "key-not-null",
+            keys.rows_with_null_keys == 0,
+            "no null in a key column",
+            nulls,
+        ),
         Finding::new(
             "key-order",
             keys.out_of_order == 0,
@@ -84,10 +101,20 @@ fn rows(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
     let rows = facts.metrics.rows;
     let mut findings = Vec::new();
     if let Some(min) = bounds.min {
-        findings.push(Finding::new("rows", rows >= min, format!("at least {min}"), rows.to_string()));
+        findings.push(Finding::new(
+            "rows",
+            rows >= min,
+            format!("at least {min}"),
+            rows.to_string(),
+        ));
     }
     if let Some(max) = bounds.max {
-        findings.push(Finding::new("rows", rows <= max, format!("at most {max}"), rows.to_string()));
+        findings.push(Finding::new(
+            "rows",
+            rows <= max,
+            format!("at most {max}"),
+            rows.to_string(),
+        ));
     }
     if let (Some(share), Some(before)) = (bounds.max_relative_change, facts.production_rows) {
         let change = rows.abs_diff(before) as f64;
@@ -101,7 +128,9 @@ fn rows(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
 fn null_rates(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, bound) in &declared.null_rate {
-        let (Some(max), Some(column)) = (bound.max, facts.metrics.columns.get(name)) else { continue };
+        let (Some(max), Some(column)) = (bound.max, facts.metrics.columns.get(name)) else {
+            continue;
+        };
         let holds = column.nulls as f64 <= max * facts.metrics.rows as f64;
         let observed = format!("{} of {} rows", column.nulls, facts.metrics.rows);
         let finding = Finding::new("null-rate", holds, format!("at most {max} null"), observed);
@@ -122,13 +151,15 @@ fn ranges(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
         ];
         for (bound, seen, words) in sides {
             let Some(bound) = bound else { continue };
-            let inside = seen.is_none_or(|seen| if words == "at least" { seen >= bound } else { seen <= bound });
+            let inside = seen
+                .is_none_or(|seen| if words == "at least" { seen >= bound } else { seen <= bound });
             let observed = match (seen, nans) {
                 (_, nans) if nans > 0 => format!("{nans} values that are no number"),
                 (Some(seen), _) => seen.to_string(),
                 (None, _) => "no value".to_owned(),
             };
-            let finding = Finding::new("range", inside && nans == 0, format!("{words} {bound}"), observed);
+            let finding =
+                Finding::new("range", inside && nans == 0, format!("{words} {bound}"), observed);
             findings.push(finding.of_column(name));
         }
     }

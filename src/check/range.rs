@@ -82,7 +82,8 @@ fn disagreement(facts: &BatchFacts<'_>) -> String {
     if stored.rows != recorded.rows {
         return format!("{} rows stored, {} recorded", stored.rows, recorded.rows);
     }
-    let column = stored.columns.iter().find(|(name, metrics)| recorded.columns.get(*name) != Some(metrics));
+    let column =
+        stored.columns.iter().find(|(name, metrics)| recorded.columns.get(*name) != Some(metrics));
     match column {
         Some((name, metrics)) => {
             format!("column {name}: stored {metrics:?}, recorded {:?}", recorded.columns.get(name))
@@ -157,10 +158,20 @@ fn row_claims(total: &Diff, expect: &Expect) -> Vec<Finding> {
         let share = percent(rows, total.rows_production);
         let observed = format!("{rows} rows ({share} of production)");
         if let Some(min) = claim.min {
-            findings.push(Finding::new(name, rows >= min, format!("at least {min}"), observed.clone()));
+            findings.push(Finding::new(
+                name,
+                rows >= min,
+                format!("at least {min}"),
+                observed.clone(),
+            ));
         }
         if let Some(max) = claim.max {
-            findings.push(Finding::new(name, rows <= max, format!("at most {max}"), observed.clone()));
+            findings.push(Finding::new(
+                name,
+                rows <= max,
+                format!("at most {max}"),
+                observed.clone(),
+            ));
         }
         if let Some(fraction) = claim.max_fraction {
             let holds = rows as f64 <= fraction * total.rows_production as f64;
@@ -177,7 +188,12 @@ fn difference(total: &Diff, expect: &Expect) -> Finding {
         "{} changed, {} only in the candidate, {} only in production",
         total.changed, total.only_candidate, total.only_production
     );
-    let finding = Finding::new("any-difference", !total.is_empty(), "some difference to production", observed);
+    let finding = Finding::new(
+        "any-difference",
+        !total.is_empty(),
+        "some difference to production",
+        observed,
+    );
     let claims_some = expect.changed_rows.is_some_and(|count| count.min.is_some_and(|min| min > 0));
     if claims_some { finding } else { finding.warning() }
 }
@@ -188,7 +204,12 @@ fn balances(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {
         for partition in facts.partitions {
             let Some((source, candidate)) = partition.balances.get(number) else { continue };
             let name = format!("balance {:?}", balance.name);
-            let finding = Finding::new(&name, source == candidate, format!("{source}, as the sources give"), candidate);
+            let finding = Finding::new(
+                &name,
+                source == candidate,
+                format!("{source}, as the sources give"),
+                candidate,
+            );
             findings.push(finding.in_partition(partition.partition));
         }
     }
@@ -202,14 +223,24 @@ fn null_rate_changes(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> 
         let (mut before, mut rows_before, mut after, mut rows_after) = (0, 0, 0, 0);
         for partition in facts.partitions {
             let Some(production) = partition.production else { continue };
-            let nulls = |metrics: &Metrics| metrics.columns.get(name).map_or(0, |column| column.nulls);
+            let nulls =
+                |metrics: &Metrics| metrics.columns.get(name).map_or(0, |column| column.nulls);
             (before, rows_before) = (before + nulls(production), rows_before + production.rows);
-            (after, rows_after) = (after + nulls(partition.metrics), rows_after + partition.metrics.rows);
+            (after, rows_after) =
+                (after + nulls(partition.metrics), rows_after + partition.metrics.rows);
         }
-        let share = |nulls: u64, rows: u64| if rows == 0 { 0.0 } else { nulls as f64 / rows as f64 };
+        let share =
+            |nulls: u64, rows: u64| if rows == 0 { 0.0 } else { nulls as f64 / rows as f64 };
         let change = (share(after, rows_after) - share(before, rows_before)).abs();
-        let expected = format!("a share of nulls at most {most} away from production's {before} of {rows_before}");
-        let finding = Finding::new("null-rate-change", change <= most, expected, format!("{after} of {rows_after}"));
+        let expected = format!(
+            "a share of nulls at most {most} away from production's {before} of {rows_before}"
+        );
+        let finding = Finding::new(
+            "null-rate-change",
+            change <= most,
+            expected,
+            format!("{after} of {rows_after}"),
+        );
         findings.push(finding.of_column(name));
     }
     findings
@@ -221,7 +252,8 @@ fn sum_changes(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {
         let mut sides = (Vec::new(), Vec::new());
         for partition in facts.partitions {
             let Some(production) = partition.production else { continue };
-            let sum = |metrics: &Metrics| metrics.columns.get(name).and_then(|column| column.sum.clone());
+            let sum =
+                |metrics: &Metrics| metrics.columns.get(name).and_then(|column| column.sum.clone());
             sides.0.extend(sum(production));
             sides.1.extend(sum(partition.metrics));
         }
@@ -232,7 +264,8 @@ fn sum_changes(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {
         } else {
             (after - before).abs() <= bound.max_relative_change * before.abs()
         };
-        let expected = format!("{before}, at most {} of it more or less", bound.max_relative_change);
+        let expected =
+            format!("{before}, at most {} of it more or less", bound.max_relative_change);
         findings.push(Finding::new("sum", holds, expected, after.to_string()).of_column(name));
     }
     findings

@@ -96,7 +96,8 @@ impl ValueMeter {
             if inside.is_null(row) || !inside.value(row) {
                 self.outside.rows += 1;
                 let text = value_text(column, row);
-                if self.outside.examples.len() < EXAMPLES && !self.outside.examples.contains(&text) {
+                if self.outside.examples.len() < EXAMPLES && !self.outside.examples.contains(&text)
+                {
                     self.outside.examples.push(text);
                 }
             }

@@ -25,8 +25,7 @@ pub(super) async fn run(context: &Context, arguments: ApproveArguments) -> Resul
     let (dataset, plan) = context.plan(&arguments.plan).await?;
     let scope = scope_of(arguments.batch);
     let actor = context.actor()?;
-    let outcome =
-        approve(&dataset, &plan, scope, &actor, &arguments.comment, &context.env).await?;
+    let outcome = approve(&dataset, &plan, scope, &actor, &arguments.comment, &context.env).await?;
     match outcome {
         ApproveOutcome::Approved { approval, digest, report, have, need } => {
             let mut text = format!(
@@ -37,7 +36,9 @@ pub(super) async fn run(context: &Context, arguments: ApproveArguments) -> Resul
                 report.base_version
             );
             text += &show::diff(&crate::compare::Diff { examples: Vec::new(), ..report.total });
-            for (word, list) in [("tell", &plan.terms.downstream), ("sets off", &plan.terms.side_effects)] {
+            for (word, list) in
+                [("tell", &plan.terms.downstream), ("sets off", &plan.terms.side_effects)]
+            {
                 for one in list.iter().flatten() {
                     text += &format!("  {word} {one}\n");
                 }

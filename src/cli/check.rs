@@ -91,15 +91,25 @@ pub(super) async fn diff(context: &Context, arguments: DiffArguments) -> Result<
     let head = dataset.head().await?;
     let production = dataset.partitions(&head).await?;
     let Some((report, _)) = current_report(&dataset, &plan, &candidate, &production).await? else {
-        return Err(Error::stale("there is no report about this candidate and production as it is now")
-            .hint(format!("check it first: {}{}", command("check", &plan, &dataset), scope_flag(scope))));
+        return Err(Error::stale(
+            "there is no report about this candidate and production as it is now",
+        )
+        .hint(format!(
+            "check it first: {}{}",
+            command("check", &plan, &dataset),
+            scope_flag(scope)
+        )));
     };
     if let Some(name) = &arguments.partition {
-        let partition = report.partitions.get(name).ok_or_else(|| {
-            Error::invalid(format!("the report has no partition {name}"))
-        })?;
+        let partition = report
+            .partitions
+            .get(name)
+            .ok_or_else(|| Error::invalid(format!("the report has no partition {name}")))?;
         let text = format!("{name}\n{}", show::diff(&partition.diff));
-        return Answer::new(text, &serde_json::json!({ "partition": name, "diff": partition.diff }));
+        return Answer::new(
+            text,
+            &serde_json::json!({ "partition": name, "diff": partition.diff }),
+        );
     }
     let mut text = show::diff(&report.total);
     text += &super::answer::table(

@@ -1,6 +1,6 @@
 //! `init` and `adopt`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,8 @@ use super::answer::{Answer, bytes, thousands};
 use super::context::{Context, quoted, read_text};
 use crate::calendar::{Calendar, Every};
 use crate::dataset::{
-    ColumnDef, Dataset, Definition, InitOptions, InitOutcome, PartitionColumn, Placement, Policy, Probe,
-    RefusedObject, TimeKind, Totals, Version,
+    ColumnDef, Dataset, Definition, InitOptions, InitOutcome, PartitionColumn, Placement, Policy,
+    Probe, RefusedObject, TimeKind, Totals, Version,
 };
 use crate::error::{Error, Result};
 use crate::spec::{calendar_of, read_toml};
@@ -131,10 +131,11 @@ pub(super) async fn init(context: &Context, arguments: InitArguments) -> Result<
     }
 }
 
-fn empty(column: &str, calendar: &Calendar, file: &PathBuf) -> Result<Definition> {
+fn empty(column: &str, calendar: &Calendar, file: &Path) -> Result<Definition> {
     let schema: SchemaFile = read_toml(&read_text(file)?, &file.display().to_string())?;
     for one in &schema.columns {
-        one.field().map_err(|error| Error::invalid(error.message()).with("file", file.display()))?;
+        one.field()
+            .map_err(|error| Error::invalid(error.message()).with("file", file.display()))?;
     }
     let inside = schema.columns.iter().find(|candidate| candidate.name == column);
     let (placement, time) = match inside {
@@ -146,12 +147,14 @@ fn empty(column: &str, calendar: &Calendar, file: &PathBuf) -> Result<Definition
             (Placement::File, time)
         }
     };
-    let partition = PartitionColumn { column: column.into(), placement, time, calendar: calendar.clone() };
+    let partition =
+        PartitionColumn { column: column.into(), placement, time, calendar: calendar.clone() };
     Ok(Definition { partition, columns: schema.columns })
 }
 
 fn check_refused(refused: &[RefusedObject], allowed: bool) -> Result<()> {
-    let data: Vec<&RefusedObject> = refused.iter().filter(|object| object.looks_like_data).collect();
+    let data: Vec<&RefusedObject> =
+        refused.iter().filter(|object| object.looks_like_data).collect();
     let Some(first) = data.first().filter(|_| !allowed) else { return Ok(()) };
     let mut error = Error::invalid(format!(
         "{} objects look like data but cannot be adopted; other readers would read them",

@@ -39,7 +39,11 @@ pub(super) async fn commit(context: &Context, arguments: CommitArguments) -> Res
     };
     match dataset.commit_live(&context.stores, &live, &context.env).await? {
         LiveOutcome::Committed(version) => {
-            let text = format!("version {}: partition {} is committed\n", version.number(), live.partition);
+            let text = format!(
+                "version {}: partition {} is committed\n",
+                version.number(),
+                live.partition
+            );
             let value = serde_json::json!({ "outcome": "committed", "version": version.number() });
             Answer::new(text, &value)
         }
@@ -50,7 +54,8 @@ pub(super) async fn commit(context: &Context, arguments: CommitArguments) -> Res
         }
         LiveOutcome::Conflict { reason, head } => {
             let text = format!("not committed: {reason}\n");
-            let value = serde_json::json!({ "outcome": "conflict", "reason": reason, "head": head });
+            let value =
+                serde_json::json!({ "outcome": "conflict", "reason": reason, "head": head });
             Ok(Answer::new(text, &value)?.exit(exit::CONFLICT))
         }
     }

@@ -112,11 +112,9 @@ const STACK_BYTES: usize = 64 << 20;
 
 fn on_big_stack(work: impl FnOnce() -> Result<Answer> + Send + 'static) -> Result<Answer> {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work);
-    let handle = thread
-        .map_err(|error| crate::error::Error::internal("start a thread").because(error))?;
-    handle
-        .join()
-        .unwrap_or_else(|_| Err(crate::error::Error::internal("the program panicked")))
+    let handle =
+        thread.map_err(|error| crate::error::Error::internal("start a thread").because(error))?;
+    handle.join().unwrap_or_else(|_| Err(crate::error::Error::internal("the program panicked")))
 }
 
 fn start_logging() {

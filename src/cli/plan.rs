@@ -47,11 +47,19 @@ pub(super) async fn run(context: &Context, arguments: PlanArguments) -> Result<A
     let policy = planned.dataset.policy(&planned.base).await?;
     let dry_run = DryRun::of(&planned, &policy)?;
     match &arguments.output {
-        None => store_event(&planned.dataset, &planned.plan.id, "planned", &actor, "", &context.env).await?,
+        None => {
+            store_event(&planned.dataset, &planned.plan.id, "planned", &actor, "", &context.env)
+                .await?;
+        }
         Some(file) => {
-            #[expect(clippy::disallowed_methods, reason = "a file that the user names on this machine")]
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a file that the user names on this machine"
+            )]
             std::fs::write(file, to_json(&planned.plan)?).map_err(|error| {
-                Error::invalid("the plan cannot be written").with("file", file.display()).because(error)
+                Error::invalid("the plan cannot be written")
+                    .with("file", file.display())
+                    .because(error)
             })?;
         }
     }
@@ -62,7 +70,11 @@ pub(super) async fn run(context: &Context, arguments: PlanArguments) -> Result<A
 /// The dry run in one screen.
 fn text(dry: &DryRun) -> String {
     let mut lines = vec![
-        format!("dry run: plan {} ({})", dry.plan_id.short(), if dry.is_new { "new" } else { "planned before, the same" }),
+        format!(
+            "dry run: plan {} ({})",
+            dry.plan_id.short(),
+            if dry.is_new { "new" } else { "planned before, the same" }
+        ),
         format!("  dataset     {} at version {}", dry.dataset, dry.base_version),
         format!("  why         {} (owner {})", dry.change.reason, dry.change.owner),
         format!("  may change  {}", dry.change.columns.join(", ")),
@@ -79,32 +91,13 @@ fn text(dry: &DryRun) -> String {
             thousands(dry.total_estimated_rows),
             bytes(dry.total_estimated_bytes)
         ),
-        format!("  to compute  {} partitions; {} kept from earlier plans", dry.to_compute, dry.kept),
+        format!(
+            "  to compute  {} partitions; {} kept from earlier plans",
+            dry.to_compute, dry.kept
+        ),
     ];
-    for (name, pin) in &dry.pins {
-        lines.push(format!(
-            "  pin         {name}: {} files, {} rows, {} at {}{}",
-            pin.files,
-            thousands(pin.rows),
-            bytes(pin.bytes),
-            pin.url,
-            pin.version.map(|version| format!(" version {version}")).unwrap_or_default()
-        ));
-    }
-    lines.push(format!("  logic       {} ({})", dry.transform.sql_file, dry.transform.sql_digest.short()));
-    lines.push(format!("  target      {} (production is not touched)", dry.target));
-    lines.push(format!("  publish     {}, after {} approvals", dry.publish.method, dry.publish.approvals));
-    lines.push(format!("  rollback    {}, for {}", dry.rollback.action, dry.rollback.window));
-    for (name, value) in [("expires", &dry.change.expires_at), ("window", &dry.change.window)] {
-        if let Some(value) = value {
-            lines.push(format!("  {name:<11} {value}"));
-        }
-    }
-    for (name, list) in [("downstream", &dry.change.downstream), ("sets off", &dry.change.side_effects)] {
-        if let Some(list) = list {
-            lines.push(format!("  {name:<11} {}", if list.is_empty() { "nothing".to_owned() } else { list.join(", ") }));
-        }
-    }
+    lines.extend(pin_lines(dry));
+    lines.extend(release_lines(dry));
     let mut text = format!("{}\n\n", lines.join("\n"));
     text += &table(
         &["batch", "partitions", "", "rows to read", "bytes to read"],
@@ -127,6 +120,53 @@ fn text(dry: &DryRun) -> String {
         text += &format!("note: {note}\n");
     }
     text
+}
+
+fn pin_lines(dry: &DryRun) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, pin) in &dry.pins {
+        lines.push(format!(
+            "  pin         {name}: {} files, {} rows, {} at {}{}",
+            pin.files,
+            thousands(pin.rows),
+            bytes(pin.bytes),
+            pin.url,
+            pin.version.map(|version| format!(" version {version}")).unwrap_or_default()
+        ));
+    }
+    lines
+}
+
+/// Logic, target, publish, rollback, and the terms that are set.
+fn release_lines(dry: &DryRun) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.push(format!(
+        "  logic       {} ({})",
+        dry.transform.sql_file,
+        dry.transform.sql_digest.short()
+    ));
+    lines.push(format!("  target      {} (production is not touched)", dry.target));
+    lines.push(format!(
+        "  publish     {}, after {} approvals",
+        dry.publish.method, dry.publish.approvals
+    ));
+    lines.push(format!("  rollback    {}, for {}", dry.rollback.action, dry.rollback.window));
+    for (name, value) in [("expires", &dry.change.expires_at), ("window", &dry.change.window)] {
+        if let Some(value) = value {
+            lines.push(format!("  {name:<11} {value}"));
+        }
+    }
+    for (name, list) in
+        [("downstream", &dry.change.downstream), ("sets off", &dry.change.side_effects)]
+    {
+        if let Some(list) = list {
+            lines.push(format!(
+                "  {name:<11} {}",
+                if list.is_empty() { "nothing".to_owned() } else { list.join(", ") }
+            ));
+        }
+    }
+    lines
 }
 
 /// At most 12 of them: the first and the last ones, `None` for those in between.

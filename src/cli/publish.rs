@@ -7,7 +7,7 @@ use super::check::scope_flag;
 use super::context::{Context, command};
 use super::{exit, show};
 use crate::candidate::Scope;
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, Version};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::publish::{ConflictedPartition, Past, PublishOutcome, Published, next_scope, publish};
@@ -30,30 +30,31 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
     match publish(&dataset, &plan, scope, &actor, &context.env).await? {
         PublishOutcome::Published(published) => published_answer(&dataset, &plan, &published),
         PublishOutcome::Already(version) => {
-            let text = format!("already published as version {}; nothing was done\n", version.number());
-            let value = serde_json::json!({ "outcome": "already-published", "version": version.number() });
+            let text =
+                format!("already published as version {}; nothing was done\n", version.number());
+            let value =
+                serde_json::json!({ "outcome": "already-published", "version": version.number() });
             Answer::new(text, &value)
         }
         PublishOutcome::RolledBack { published, undone_by } => {
-            let manifest = &undone_by.manifest;
-            let text = format!(
-                "not published: it was published as version {published}, and version {} undid that\n  by {} at {}: {}\n  its approval is used up; publishing again needs a new one\n",
-                undone_by.number(),
-                manifest.actor,
-                manifest.created_at.to_rfc3339(),
-                manifest.cause.reason
+            let next = format!(
+                "{}{} --as <APPROVER>",
+                command("approve", &plan, &dataset),
+                scope_flag(scope)
             );
-            let value = serde_json::json!({
-                "outcome": "rolled-back", "published": published, "undone_by": undone_by.number(),
-                "actor": manifest.actor, "reason": manifest.cause.reason,
-            });
-            let next = format!("{}{} --as <APPROVER>", command("approve", &plan, &dataset), scope_flag(scope));
-            Ok(Answer::new(text, &value)?.exit(exit::FAILED).next(next))
+            Ok(rolled_back(published, &undone_by)?.next(next))
         }
         PublishOutcome::NotApproved { have, need } => {
-            let text = format!("not published: {have} of {need} approvals of what production and the candidate are now\n");
-            let value = serde_json::json!({ "outcome": "not-approved", "have": have, "need": need });
-            let next = format!("{}{} --as <APPROVER>", command("approve", &plan, &dataset), scope_flag(scope));
+            let text = format!(
+                "not published: {have} of {need} approvals of what production and the candidate are now\n"
+            );
+            let value =
+                serde_json::json!({ "outcome": "not-approved", "have": have, "need": need });
+            let next = format!(
+                "{}{} --as <APPROVER>",
+                command("approve", &plan, &dataset),
+                scope_flag(scope)
+            );
             Ok(Answer::new(text, &value)?.exit(exit::FAILED).next(next))
         }
         PublishOutcome::NotReady(reason) => {
@@ -61,16 +62,19 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
             let verb = if reason.contains("checked") { "check" } else { "run" };
             let flag = if verb == "check" { scope_flag(scope) } else { String::new() };
             let next = format!("{}{flag}", command(verb, &plan, &dataset));
-            Ok(Answer::new(format!("not published: {reason}\n"), &value)?.exit(exit::FAILED).next(next))
+            Ok(Answer::new(format!("not published: {reason}\n"), &value)?
+                .exit(exit::FAILED)
+                .next(next))
         }
         PublishOutcome::ChecksFailed(report) => {
-            let text = format!("not published: checks failed\n{}", show::findings(&report.findings));
-            let value = serde_json::json!({ "outcome": "checks-failed", "findings": report.findings });
+            let text =
+                format!("not published: checks failed\n{}", show::findings(&report.findings));
+            let value =
+                serde_json::json!({ "outcome": "checks-failed", "findings": report.findings });
             Ok(Answer::new(text, &value)?.exit(exit::FAILED))
         }
-        PublishOutcome::Conflict(conflicts) => {
-            Ok(conflict(&conflicts, "published")?.next(format!("{}{}", command("check", &plan, &dataset), scope_flag(scope))))
-        }
+        PublishOutcome::Conflict(conflicts) => Ok(conflict(&conflicts, "published")?
+            .next(format!("{}{}", command("check", &plan, &dataset), scope_flag(scope)))),
         PublishOutcome::OutsideWindow(window) => {
             let text = format!("not published: outside the window {window}\n");
             let value = serde_json::json!({ "outcome": "outside-window", "window": window });
@@ -79,12 +83,30 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
     }
 }
 
+/// It was published, and somebody undid that.
+fn rolled_back(published: u64, undone_by: &Version) -> Result<Answer> {
+    let manifest = &undone_by.manifest;
+    let text = format!(
+        "not published: it was published as version {published}, and version {} undid that\n  by {} at {}: {}\n  its approval is used up; publishing again needs a new one\n",
+        undone_by.number(),
+        manifest.actor,
+        manifest.created_at.to_rfc3339(),
+        manifest.cause.reason
+    );
+    let value = serde_json::json!({
+        "outcome": "rolled-back", "published": published, "undone_by": undone_by.number(),
+        "actor": manifest.actor, "reason": manifest.cause.reason,
+    });
+    Ok(Answer::new(text, &value)?.exit(exit::FAILED))
+}
+
 fn scope_of(plan: &Plan, past: &Past, batch: Option<usize>) -> Result<Scope> {
     let next = next_scope(plan, past)?;
     match (plan.decides.publish_unit, batch, next) {
         (Unit::Run, None, _) => Ok(Scope::Run),
         (Unit::Run, Some(_), _) => {
-            Err(Error::invalid("this plan publishes the whole run at once").hint("leave --batch out"))
+            Err(Error::invalid("this plan publishes the whole run at once")
+                .hint("leave --batch out"))
         }
         // Published ones are answered with "already".
         (Unit::Batch, Some(number), _) if past.standing(Scope::Batch(number)).is_some() => {
@@ -139,6 +161,10 @@ fn published_answer(dataset: &Dataset, plan: &Plan, published: &Published) -> Re
         "superseded_files_in_root": published.superseded_in_root,
         "downstream": plan.terms.downstream, "side_effects": plan.terms.side_effects,
     });
-    let next = format!("reissue query \"SELECT count(*) FROM {0}\" --dataset {1}", dataset.root().name(), super::context::quoted(dataset.root().url()));
+    let next = format!(
+        "reissue query \"SELECT count(*) FROM {0}\" --dataset {1}",
+        dataset.root().name(),
+        super::context::quoted(dataset.root().url())
+    );
     Ok(Answer::new(text, &value)?.next(next))
 }

@@ -1,6 +1,8 @@
 //! `log`, `files` and `query`.
 
 use arrow::json::LineDelimitedWriter;
+use arrow::util::display::FormatOptions;
+use arrow::util::pretty::pretty_format_batches_with_options;
 use clap::Args;
 use futures::TryStreamExt as _;
 
@@ -62,7 +64,10 @@ pub(super) async fn log(context: &Context, arguments: LogArguments) -> Result<An
     });
     let text = table(&["version", "kind", "at (UTC)", "who", "rows", "what"], rows);
     let manifests: Vec<&Manifest> = history.iter().map(|version| &version.manifest).collect();
-    Answer::new(text, &serde_json::json!({ "dataset": dataset.root().url(), "versions": manifests }))
+    Answer::new(
+        text,
+        &serde_json::json!({ "dataset": dataset.root().url(), "versions": manifests }),
+    )
 }
 
 fn what(manifest: &Manifest) -> String {
@@ -144,7 +149,8 @@ async fn checked(dataset: &Dataset, version: &Version, chosen: &[&Partition]) ->
     for change in &report.changes {
         text += &format!("  {}: {} {}\n", change.partition, change.path, change.what);
     }
-    let answer = Answer::new(text, &serde_json::json!({ "version": version.number(), "check": report }))?;
+    let answer =
+        Answer::new(text, &serde_json::json!({ "version": version.number(), "check": report }))?;
     Ok(if report.changes.is_empty() {
         answer
     } else {
@@ -164,8 +170,10 @@ pub(super) async fn query(context: &Context, arguments: QueryArguments) -> Resul
         .present()
         .map(|partition| Ok((calendar.named(&partition.name)?, partition)))
         .collect::<Result<_>>()?;
-    let files: Vec<_> =
-        intervals.iter().map(|(interval, partition)| (interval, partition.files.as_slice())).collect();
+    let files: Vec<_> = intervals
+        .iter()
+        .map(|(interval, partition)| (interval, partition.files.as_slice()))
+        .collect();
     let table = production_table(&dataset, definition, &files)?;
     let name = dataset.root().name().to_lowercase();
     let query = Query::parse(&arguments.sql, "the command line")?;
@@ -178,7 +186,12 @@ pub(super) async fn query(context: &Context, arguments: QueryArguments) -> Resul
     let fail = |error| from_engine(ErrorKind::Invalid, "the query failed", error);
     let batches: Vec<_> = stream.try_collect().await.map_err(fail)?;
     let show = |error| from_arrow(ErrorKind::Internal, "show rows", error);
-    let text = format!("{}\n", arrow::util::pretty::pretty_format_batches(&batches).map_err(show)?);
+    let options = FormatOptions::default().with_null("null");
+    let shown = pretty_format_batches_with_options(&batches, &options).map_err(show)?;
+    let text = format!(
+        "{shown}
+"
+    );
     let mut lines = Vec::new();
     let mut writer = LineDelimitedWriter::new(&mut lines);
     for batch in &batches {

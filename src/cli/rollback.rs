@@ -51,7 +51,10 @@ pub(super) async fn run(context: &Context, arguments: RollbackArguments) -> Resu
         reason: arguments.reason,
     };
     let again = |head: u64| {
-        format!("reissue rollback {words} --expect {head} --dataset {}", quoted(dataset.root().url()))
+        format!(
+            "reissue rollback {words} --expect {head} --dataset {}",
+            quoted(dataset.root().url())
+        )
     };
     match rollback(&dataset, &request, &context.env).await? {
         RollbackOutcome::Preview(preview) => {
@@ -80,9 +83,13 @@ pub(super) async fn run(context: &Context, arguments: RollbackArguments) -> Resu
         }
         RollbackOutcome::Conflict(conflicts) => conflict(&conflicts, "rolled back"),
         RollbackOutcome::Moved { expected, head } => {
-            let text = format!("not rolled back: you saw version {expected}, the newest is {head}\n");
-            let value = serde_json::json!({ "outcome": "moved", "expected": expected, "head": head });
-            Ok(Answer::new(text, &value)?.exit(exit::CONFLICT).next(again(head).replace(&format!(" --expect {head}"), "")))
+            let text =
+                format!("not rolled back: you saw version {expected}, the newest is {head}\n");
+            let value =
+                serde_json::json!({ "outcome": "moved", "expected": expected, "head": head });
+            Ok(Answer::new(text, &value)?
+                .exit(exit::CONFLICT)
+                .next(again(head).replace(&format!(" --expect {head}"), "")))
         }
     }
 }

@@ -52,16 +52,11 @@ pub(super) async fn run(context: &Context, arguments: RunArguments) -> Result<An
     let signal = listen(stop.clone())?;
     let show = Shown::new(context.on_terminal(), context.json);
     let begun = Instant::now();
-    let outcome = run_plan(
-        &context.stores,
-        &dataset,
-        &plan,
-        &options,
-        &context.env,
-        &stop,
-        &|progress| show.see(&progress),
-    )
-    .await;
+    let outcome =
+        run_plan(&context.stores, &dataset, &plan, &options, &context.env, &stop, &|progress| {
+            show.see(&progress);
+        })
+        .await;
     show.finish();
     let interrupted = signal.code();
     signal.handle.abort();
@@ -77,7 +72,10 @@ pub(super) async fn run(context: &Context, arguments: RunArguments) -> Result<An
         begun.elapsed().as_secs_f64()
     );
     for failed in &outcome.failed {
-        text += &format!("FAILED {}: {}\n", failed.partition, failed.line());
+        text += &format!("FAILED {}: {}\n", failed.partition, failed.error);
+        for finding in &failed.findings {
+            text += &format!("  {}\n", finding.line());
+        }
         for cause in &failed.causes {
             text += &format!("  because: {cause}\n");
         }
@@ -114,7 +112,8 @@ pub(super) async fn run(context: &Context, arguments: RunArguments) -> Result<An
 
 /// The exit code of a failed partition: stale inputs and exhausted resources say so.
 fn exit_of(failed: &crate::run::FailedAttempt) -> u8 {
-    let kinds = [ErrorKind::Stale, ErrorKind::Exhausted, ErrorKind::Corrupt, ErrorKind::Unsupported];
+    let kinds =
+        [ErrorKind::Stale, ErrorKind::Exhausted, ErrorKind::Corrupt, ErrorKind::Unsupported];
     let kind = kinds.into_iter().find(|kind| kind.name() == failed.kind);
     kind.map_or(exit::FAILED, exit::code)
 }
@@ -141,9 +140,8 @@ impl Signal {
 
 fn listen(stop: Stop) -> Result<Signal> {
     use tokio::signal::unix::{SignalKind, signal};
-    let fail = |error: std::io::Error| {
-        crate::error::Error::internal("listen for signals").because(error)
-    };
+    let fail =
+        |error: std::io::Error| crate::error::Error::internal("listen for signals").because(error);
     let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
     let received = std::sync::Arc::new(std::sync::atomic::AtomicU8::new(0));
@@ -173,17 +171,21 @@ struct Counts {
     done: usize,
     done_now: usize,
     rows: u64,
+    last_line: Instant,
 }
 
 impl Shown {
     fn new(terminal: bool, quiet: bool) -> Self {
         let bar = terminal.then(|| {
             let bar = ProgressBar::new(0);
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} intervals  {msg}  {eta} left");
+            let style =
+                ProgressStyle::with_template("{bar:30} {pos}/{len} intervals  {msg}  {eta} left");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        let counts = Counts { begun: Instant::now(), planned: 0, done: 0, done_now: 0, rows: 0 };
+        let now = Instant::now();
+        let counts =
+            Counts { begun: now, planned: 0, done: 0, done_now: 0, rows: 0, last_line: now };
         Self { bar, quiet, counts: std::sync::Mutex::new(counts) }
     }
 
@@ -217,7 +219,8 @@ impl Shown {
                 }
             }
             None if self.quiet => {}
-            None => write_err(&format!("{line}\n")),
+            None if counts.is_due(progress) => write_err(&format!("{line}\n")),
+            None => {}
         }
     }
 
@@ -228,7 +231,19 @@ impl Shown {
     }
 }
 
+/// Off a terminal, progress is told at most this often, besides failures and the end.
+const LINE_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
+
 impl Counts {
+    fn is_due(&mut self, progress: &Progress) -> bool {
+        let matters = !matches!(progress, Progress::Recorded { .. }) || self.done == self.planned;
+        let due = matters || self.last_line.elapsed() >= LINE_EVERY;
+        if due {
+            self.last_line = Instant::now();
+        }
+        due
+    }
+
     fn summary(&self) -> String {
         let seconds = self.begun.elapsed().as_secs_f64().max(0.001);
         let rate = self.done_now as f64 / seconds;
@@ -245,7 +260,8 @@ impl Counts {
 pub(super) async fn pause(context: &Context, arguments: PauseArguments) -> Result<Answer> {
     let (dataset, plan) = context.plan(&arguments.plan).await?;
     store_event(&dataset, &plan.id, "pause", &context.actor()?, "", &context.env).await?;
-    let text = format!("runs of {} start no further batch; running again goes on\n", plan.id.short());
+    let text =
+        format!("runs of {} start no further batch; running again goes on\n", plan.id.short());
     let value = serde_json::json!({ "plan_id": plan.id, "paused": true });
     Ok(Answer::new(text, &value)?.next(command("run", &plan, &dataset)))
 }

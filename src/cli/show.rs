@@ -25,9 +25,8 @@ pub(super) fn findings(findings: &[Finding]) -> String {
 
 /// A difference in numbers, columns and example rows.
 pub(super) fn diff(diff: &Diff) -> String {
-    let of_production = |rows: u64| {
-        format!("{} ({})", thousands(rows), percent(rows, diff.rows_production))
-    };
+    let of_production =
+        |rows: u64| format!("{} ({})", thousands(rows), percent(rows, diff.rows_production));
     let mut text = format!(
         "rows: {} in production, {} in the candidate\n  equal {}, changed {}, only in production {}, only in the candidate {}\n",
         thousands(diff.rows_production),

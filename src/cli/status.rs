@@ -96,10 +96,21 @@ async fn one(dataset: &Dataset, plan: &Plan) -> Result<Answer> {
         );
     }
     for approval in approvals.values() {
-        text += &format!("  approved by {} at {}: {}\n", approval.actor, approval.at.to_rfc3339(), approval.scope);
+        text += &format!(
+            "  approved by {} at {}: {}\n",
+            approval.actor,
+            approval.at.to_rfc3339(),
+            approval.scope
+        );
     }
     for event in &events {
-        text += &format!("  {} {} by {} {}\n", event.at.to_rfc3339(), event.event, event.actor, event.detail);
+        text += &format!(
+            "  {} {} by {} {}\n",
+            event.at.to_rfc3339(),
+            event.event,
+            event.actor,
+            event.detail
+        );
     }
     let value = serde_json::json!({
         "plan_id": plan.id, "planned": planned, "done": state.records.len(),

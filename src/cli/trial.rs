@@ -58,6 +58,9 @@ pub(super) async fn run(context: &Context, arguments: TryArguments) -> Result<An
     Ok(if failed {
         answer.exit(exit::FAILED)
     } else {
-        answer.next(format!("reissue plan {}", super::context::quoted(&arguments.spec.display().to_string())))
+        answer.next(format!(
+            "reissue plan {}",
+            super::context::quoted(&arguments.spec.display().to_string())
+        ))
     })
 }

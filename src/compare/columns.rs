@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray as _, BooleanArray, Float32Array, Float64Array, RecordBatch,
+    Array as _, ArrayRef, AsArray as _, BooleanArray, Float32Array, Float64Array, RecordBatch,
     make_comparator,
 };
 use arrow::buffer::BooleanBuffer;

@@ -132,7 +132,8 @@ fn taken(batch: &RecordBatch, rows: &[u32]) -> Result<RecordBatch> {
         .map(|column| take(column, rows, None))
         .collect::<Result<Vec<_>, _>>()
         .map_err(fail)?;
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(arrow::array::Array::len(rows)));
+    let options = arrow::array::RecordBatchOptions::new()
+        .with_row_count(Some(arrow::array::Array::len(rows)));
     RecordBatch::try_new_with_options(batch.schema(), columns, &options).map_err(fail)
 }
 

@@ -55,7 +55,7 @@ fn repeated_keys_are_never_paired_by_accident() {
 
 #[test]
 fn the_order_of_rows_does_not_matter() {
-    let forward: Vec<_> = (0..1_000).map(|id| (id, Some(f64::from(id as i32)), "x")).collect();
+    let forward: Vec<_> = (0..1_000).map(|id| (id, Some(id as f64), "x")).collect();
     let backward: Vec<_> = forward.iter().rev().copied().collect();
     assert!(diff(&forward, &backward).is_empty());
     assert_eq!(diff(&forward, &backward).equal, 1_000);

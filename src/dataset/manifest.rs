@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::identity::{Digest, from_json};
 
 /// The format this program writes.
-pub const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 
 /// One version of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

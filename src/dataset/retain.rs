@@ -34,5 +34,8 @@ impl Dataset {
 fn changed(dataset: &Dataset, file: &DataFile) -> Error {
     Error::new(crate::error::ErrorKind::Conflict, "production was changed outside reissue")
         .with("file", dataset.public_path(file))
-        .hint(format!("take the change in: reissue adopt --again {}; then plan again", dataset.root()))
+        .hint(format!(
+            "take the change in: reissue adopt --again {}; then plan again",
+            dataset.root()
+        ))
 }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray as _, ListArray, RecordBatch, StringArray, StructArray,
+    Array as _, ArrayRef, AsArray as _, ListArray, RecordBatch, StringArray, StructArray,
     TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::buffer::OffsetBuffer;

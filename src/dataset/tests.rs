@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests make and break files")]
+
 use std::fs::{self, File};
 use std::path::Path as FsPath;
 use std::sync::Arc;
@@ -80,7 +82,7 @@ impl Lake {
         }
     }
 
-    async fn commit(&self, live: &LiveCommit) -> crate::error::Result<LiveOutcome> {
+    async fn commit(&self, live: &LiveCommit) -> Result<LiveOutcome> {
         self.dataset().commit_live(&self.stores, live, &self.env).await
     }
 }

@@ -70,7 +70,7 @@ where
     T: ArrowPrimitiveType,
     T::Native: ArrowNativeTypeOp,
 {
-    let mut found: Option<((usize, T::Native), (usize, T::Native))> = None;
+    let mut found: Option<[(usize, T::Native); 2]> = None;
     let values = array.values();
     let mut see = |row: usize| {
         let value = values[row];
@@ -80,8 +80,8 @@ where
             return;
         }
         match &mut found {
-            None => found = Some(((row, value), (row, value))),
-            Some((least, greatest)) => {
+            None => found = Some([(row, value); 2]),
+            Some([least, greatest]) => {
                 if value.is_lt(least.1) {
                     *least = (row, value);
                 } else if value.is_gt(greatest.1) {
@@ -94,7 +94,7 @@ where
         None => (0..array.len()).for_each(&mut see),
         Some(nulls) => nulls.valid_indices().for_each(&mut see),
     }
-    found.map(|(least, greatest)| (least.0, greatest.0))
+    found.map(|[least, greatest]| (least.0, greatest.0))
 }
 
 fn extremes_by_comparing(

@@ -1,6 +1,6 @@
 //! One column's numbers.
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray as _, PrimitiveArray};
+use arrow::array::{Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, PrimitiveArray};
 use arrow::datatypes::{
     DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Field, Float16Type,
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,

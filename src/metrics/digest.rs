@@ -21,7 +21,7 @@
 use std::fmt;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray as _, PrimitiveArray, RecordBatch, downcast_primitive_array,
+    Array as _, ArrayRef, AsArray as _, PrimitiveArray, RecordBatch, downcast_primitive_array,
 };
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal256Type, Float16Type, Float32Type, Float64Type, Schema,
@@ -217,10 +217,10 @@ fn push_values(array: &ArrayRef, into: &mut Vec<Words>) -> Result<()> {
             }));
         }
         DataType::Utf8 => {
-            push_bytes(array.as_string::<i32>().iter().map(|v| v.map(str::as_bytes)), into)
+            push_bytes(array.as_string::<i32>().iter().map(|v| v.map(str::as_bytes)), into);
         }
         DataType::LargeUtf8 => {
-            push_bytes(array.as_string::<i64>().iter().map(|v| v.map(str::as_bytes)), into)
+            push_bytes(array.as_string::<i64>().iter().map(|v| v.map(str::as_bytes)), into);
         }
         DataType::Binary => push_bytes(array.as_binary::<i32>().iter(), into),
         DataType::LargeBinary => push_bytes(array.as_binary::<i64>().iter(), into),

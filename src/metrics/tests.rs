@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, RecordBatch,
-    StringArray, UInt32Array,
+    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray,
+    UInt32Array,
 };
 use arrow::compute::{concat_batches, take_record_batch};
 use proptest::prelude::*;
@@ -164,7 +164,7 @@ proptest! {
         let shuffled = take_record_batch(&whole, &UInt32Array::from(order)).unwrap();
         let cut = cut.min(rows.len());
         let parts = [shuffled.slice(0, cut), shuffled.slice(cut, rows.len() - cut)];
-        prop_assert_eq!(&metrics(&[whole.clone()], &["id"]).content, &metrics(&parts, &["id"]).content);
+        prop_assert_eq!(&metrics(std::slice::from_ref(&whole), &["id"]).content, &metrics(&parts, &["id"]).content);
         let again = concat_batches(&whole.schema(), &parts).unwrap();
         prop_assert_eq!(metrics(&[whole], &["id"]).columns, metrics(&[again], &["id"]).columns);
     }

@@ -1,5 +1,7 @@
 //! Writing: identical rows in identical order give identical bytes.
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
@@ -60,7 +62,7 @@ impl FileWriter {
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .build();
-        let encoder = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))
+        let encoder = ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties))
             .map_err(|error| encode_error(ErrorKind::Unsupported, error))?;
         Ok(Self { encoder, sink, schema, pending: Vec::new(), pending_rows: 0, rows: 0 })
     }

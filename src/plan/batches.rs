@@ -70,7 +70,10 @@ mod tests {
         let estimates: Vec<Estimate> =
             rows.iter().map(|rows| Estimate { rows: *rows, bytes: rows * 10 }).collect();
         let batches = group(&partitions(rows.len()), &estimates, limits).unwrap();
-        assert!(batches.iter().flatten().copied().eq(0..rows.len()), "each partition once, in order");
+        assert!(
+            batches.iter().flatten().copied().eq(0..rows.len()),
+            "each partition once, in order"
+        );
         batches.iter().map(Vec::len).collect()
     }
 
@@ -80,7 +83,8 @@ mod tests {
         assert_eq!(sizes(&[1; 5], &two), [2, 2, 1]);
         let rows = Limits { rows_per_batch: Some(10), ..Limits::default() };
         assert_eq!(sizes(&[4, 4, 4, 10, 1], &rows), [2, 1, 1, 1]);
-        let bytes = Limits { read_bytes_per_batch: Some(bytesize::ByteSize(100)), ..Limits::default() };
+        let bytes =
+            Limits { read_bytes_per_batch: Some(bytesize::ByteSize(100)), ..Limits::default() };
         assert_eq!(sizes(&[5, 5, 5], &bytes), [2, 1]);
     }
 

@@ -55,7 +55,12 @@ pub struct Planned {
 ///
 /// # Errors
 /// `Invalid` for anything in the spec, the SQL or the sources that does not fit together.
-pub async fn build(stores: &Stores, spec: &Spec, options: PlanOptions, env: &Env) -> Result<Planned> {
+pub async fn build(
+    stores: &Stores,
+    spec: &Spec,
+    options: PlanOptions,
+    env: &Env,
+) -> Result<Planned> {
     let dataset = Dataset::at(stores, &spec.dataset.url, &spec.folder)?;
     let base = dataset.head().await?;
     let policy = dataset.policy(&base).await?;
@@ -72,7 +77,8 @@ pub async fn build(stores: &Stores, spec: &Spec, options: PlanOptions, env: &Env
     let Some(first) = intervals.first() else { return Err(Error::internal("an empty range")) };
     let as_of = spec.as_of()?;
     let as_of_or_epoch = as_of.unwrap_or(DateTime::UNIX_EPOCH);
-    let parameters = Parameters::of(first, &definition.partition, as_of_or_epoch, &spec.parameters)?;
+    let parameters =
+        Parameters::of(first, &definition.partition, as_of_or_epoch, &spec.parameters)?;
     let tables = empty_tables(&sources)?;
     let name = sql_path.display().to_string();
     let prepared = Prepared::new(&query, &tables, &parameters)
@@ -83,37 +89,22 @@ pub async fn build(stores: &Stores, spec: &Spec, options: PlanOptions, env: &Env
     check_balances(spec, &tables, &definition, &parameters).await?;
     measure_reads(&mut sources, &prepared);
 
-    let production = dataset.partitions(&base).await?;
     let pins: BTreeMap<String, SourcePin> =
         sources.iter().map(|(name, source)| (name.clone(), source.pin.clone())).collect();
-    let mut partitions = Vec::new();
-    let mut estimates = Vec::new();
-    for interval in &intervals {
-        let values =
-            Parameters::of(interval, &definition.partition, as_of_or_epoch, &spec.parameters)?;
-        let partition = plan_partition(
-            interval,
-            &Context { query: &query, prepared: &prepared, definition: &definition, spec, pins: &pins, production: &production },
-            &values,
-        )?;
-        estimates.push(estimate(&partition, &sources, &calendar)?);
-        partitions.push(partition);
-    }
+    let context = Context {
+        query: &query,
+        prepared: &prepared,
+        definition: &definition,
+        spec,
+        pins: &pins,
+        production: &dataset.partitions(&base).await?,
+    };
+    let (partitions, estimates) = plan_all(&intervals, &context, as_of_or_epoch, &sources)?;
     let decides = Decides {
         dataset: base.manifest.dataset.clone(),
-        definition,
-        key: spec.dataset.key.clone(),
-        changed_columns: spec.change.columns.clone(),
-        sql: query.text().to_owned(),
-        canonical_sql: query.canonical().to_owned(),
-        order_sensitive: prepared.order_sensitive.clone(),
-        parameters: spec.parameters.clone(),
         as_of: as_of.filter(|_| prepared.parameters.iter().any(|name| name == "as_of")),
-        sources: pins,
         partitions,
-        checks: spec.checks.clone(),
-        expect: spec.expect.clone(),
-        publish_unit: spec.publish.unit,
+        ..context.decides()
     };
     let plan = Plan {
         format: FORMAT,
@@ -167,8 +158,10 @@ fn agree(spec: &Spec, definition: &Definition) -> Result<Calendar> {
         .chain(checks.range.keys().map(|name| ("checks.range", name)));
     for (place, name) in mentioned {
         if !names.contains(&name.as_str()) {
-            return Err(Error::invalid(format!("{place} names {name:?}, which is no column of the dataset"))
-                .hint(format!("the columns are {}", names.join(", "))));
+            return Err(Error::invalid(format!(
+                "{place} names {name:?}, which is no column of the dataset"
+            ))
+            .hint(format!("the columns are {}", names.join(", "))));
         }
     }
     Ok(calendar)
@@ -183,6 +176,7 @@ fn range_of(spec: &Spec, given: Option<&Range>) -> Result<Range> {
 
 pub(crate) fn read_sql(spec: &Spec) -> Result<(PathBuf, Query)> {
     let path = spec.folder.join(&spec.transform.sql);
+    let path = path.canonicalize().unwrap_or(path);
     #[expect(clippy::disallowed_methods, reason = "the SQL lies beside the spec, on this machine")]
     let text = fs::read_to_string(&path).map_err(|error| {
         Error::invalid("the SQL file cannot be read")
@@ -258,6 +252,46 @@ struct Context<'a> {
     production: &'a Partitions,
 }
 
+impl Context<'_> {
+    /// What decides, as far as it follows from spec and SQL; the caller adds the partitions.
+    fn decides(&self) -> Decides {
+        Decides {
+            dataset: String::new(),
+            definition: self.definition.clone(),
+            key: self.spec.dataset.key.clone(),
+            changed_columns: self.spec.change.columns.clone(),
+            sql: self.query.text().to_owned(),
+            canonical_sql: self.query.canonical().to_owned(),
+            order_sensitive: self.prepared.order_sensitive.clone(),
+            parameters: self.spec.parameters.clone(),
+            as_of: None,
+            sources: self.pins.clone(),
+            partitions: Vec::new(),
+            checks: self.spec.checks.clone(),
+            expect: self.spec.expect.clone(),
+            publish_unit: self.spec.publish.unit,
+        }
+    }
+}
+
+fn plan_all(
+    intervals: &[Interval],
+    from: &Context<'_>,
+    as_of: DateTime<Utc>,
+    sources: &BTreeMap<String, PinnedSource>,
+) -> Result<(Vec<PlannedPartition>, Vec<Estimate>)> {
+    let column = &from.definition.partition;
+    let mut partitions = Vec::new();
+    let mut estimates = Vec::new();
+    for interval in intervals {
+        let values = Parameters::of(interval, column, as_of, &from.spec.parameters)?;
+        let partition = plan_partition(interval, from, &values)?;
+        estimates.push(estimate(&partition, sources, &column.calendar)?);
+        partitions.push(partition);
+    }
+    Ok((partitions, estimates))
+}
+
 fn plan_partition(
     interval: &Interval,
     from: &Context<'_>,
@@ -288,7 +322,13 @@ fn plan_partition(
             bytes: partition.bytes,
         })
     });
-    Ok(PlannedPartition { interval: interval.clone(), recipe, parameters, reads, base: base.transpose()? })
+    Ok(PlannedPartition {
+        interval: interval.clone(),
+        recipe,
+        parameters,
+        reads,
+        base: base.transpose()?,
+    })
 }
 
 /// Rows and bytes that a partition's query reads.
@@ -302,16 +342,21 @@ fn estimate(
         let Some(source) = sources.get(name) else { continue };
         let by = source.pin.interval.as_ref();
         let window = match by {
-            Some(by) => recipe::row_window(by, calendar, &partition.interval, (by.lookback, by.lookahead))?,
+            Some(by) => {
+                recipe::row_window(by, calendar, &partition.interval, (by.lookback, by.lookahead))?
+            }
             None => None,
         };
         for number in files {
-            let (Some(file), Some(footer)) = (source.pin.files.get(*number), source.footers.get(*number))
+            let (Some(file), Some(footer)) =
+                (source.pin.files.get(*number), source.footers.get(*number))
             else {
                 continue;
             };
             let groups = match &window {
-                Some(window) => groups_in_window(footer, &window.column, &window.start, &window.end),
+                Some(window) => {
+                    groups_in_window(footer, &window.column, &window.start, &window.end)
+                }
                 None => (0..footer.metadata().num_row_groups()).collect(),
             };
             let rows: i64 =
@@ -376,20 +421,28 @@ fn check_policy(plan: &Plan, policy: &Policy) -> Result<()> {
         }
     }
     if plan.decides.publish_unit == Unit::Batch && !policy.publish_by_batch {
-        return Err(Error::invalid("the dataset's policy does not allow publishing batch by batch")
-            .hint("write publish.unit = \"run\", or ask the owner to set publish_by_batch"));
+        return Err(Error::invalid(
+            "the dataset's policy does not allow publishing batch by batch",
+        )
+        .hint("write publish.unit = \"run\", or ask the owner to set publish_by_batch"));
     }
     let limits = &terms.limits;
     let ceilings = [
         ("partitions", plan.decides.partitions.len(), policy.limits.partitions),
-        ("limits.partitions_per_batch", limits.partitions_per_batch, policy.limits.partitions_per_batch),
+        (
+            "limits.partitions_per_batch",
+            limits.partitions_per_batch,
+            policy.limits.partitions_per_batch,
+        ),
         ("limits.concurrent_batches", limits.concurrent_batches, policy.limits.concurrent_batches),
         ("limits.source_queries", limits.source_queries, policy.limits.source_queries),
     ];
     for (name, value, ceiling) in ceilings {
         if let Some(most) = ceiling.filter(|most| value as u64 > *most) {
-            return Err(Error::invalid(format!("{name} is {value}, the dataset's policy allows {most}"))
-                .hint("lower it, or ask the owner"));
+            return Err(Error::invalid(format!(
+                "{name} is {value}, the dataset's policy allows {most}"
+            ))
+            .hint("lower it, or ask the owner"));
         }
     }
     Ok(())

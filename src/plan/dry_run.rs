@@ -202,7 +202,11 @@ impl DryRun {
             change: change_of(plan),
             first: end(partitions.first()),
             last: end(partitions.last()),
-            maximum_partitions_per_batch: batches.iter().map(|b| b.partitions.len()).max().unwrap_or(0),
+            maximum_partitions_per_batch: batches
+                .iter()
+                .map(|b| b.partitions.len())
+                .max()
+                .unwrap_or(0),
             total_estimated_rows: plan.estimates.iter().map(|estimate| estimate.rows).sum(),
             total_estimated_bytes: plan.estimates.iter().map(|estimate| estimate.bytes).sum(),
             kept: planned.kept.len(),
@@ -220,7 +224,9 @@ impl DryRun {
             publish: PublishSummary {
                 unit: plan.decides.publish_unit,
                 method: match plan.decides.publish_unit {
-                    Unit::Run => "all partitions in one atomic commit of the version manifest".into(),
+                    Unit::Run => {
+                        "all partitions in one atomic commit of the version manifest".into()
+                    }
                     Unit::Batch => "batch by batch, in order, one atomic commit each".into(),
                 },
                 approvals: policy.approvals,
@@ -300,20 +306,26 @@ fn notes_of(planned: &Planned, policy: &crate::dataset::Policy) -> Vec<String> {
         notes.push(format!("{new} partitions are not in production yet"));
     }
     match plan.provenance.changed_since_commit {
-        None => notes.push("the SQL is in no git repository: its revision is known only by its digest".into()),
+        None => notes.push(
+            "the SQL is in no git repository: its revision is known only by its digest".into(),
+        ),
         Some(true) => notes.push("the SQL has changes that its commit does not hold".into()),
         Some(false) => {}
     }
-    let reads_nothing =
-        plan.estimates.iter().filter(|estimate| estimate.rows == 0).count();
+    let reads_nothing = plan.estimates.iter().filter(|estimate| estimate.rows == 0).count();
     if reads_nothing > 0 && plan.decides.sources.values().any(|source| source.interval.is_some()) {
         notes.push(format!("{reads_nothing} partitions have no source rows at all"));
     }
     for (source, refused) in &planned.refused {
-        notes.push(format!("source {source} has an object that is not used: {} ({})", refused.path, refused.reason));
+        notes.push(format!(
+            "source {source} has an object that is not used: {} ({})",
+            refused.path, refused.reason
+        ));
     }
     if !policy.retain_superseded {
-        notes.push("rollback is not guaranteed: the policy does not keep superseded adopted files".into());
+        notes.push(
+            "rollback is not guaranteed: the policy does not keep superseded adopted files".into(),
+        );
     }
     notes
 }

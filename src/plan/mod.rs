@@ -25,8 +25,8 @@ use crate::identity::Digest;
 use crate::spec::{Checks, Expect, Limits, Parameter, Unit, Window};
 use crate::storage::Object;
 
-pub(crate) use build::{empty_tables, find_kept, read_sql};
 pub use build::{PlanOptions, Planned, build};
+pub(crate) use build::{empty_tables, find_kept, read_sql};
 pub use dry_run::{DryRun, DryRunBatch, DryRunPartition};
 pub use pin::{PinnedSource, pin_source, refused_summary};
 pub use provenance::{Provenance, git_identity};

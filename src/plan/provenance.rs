@@ -38,7 +38,8 @@ impl Provenance {
         let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return provenance };
         let Some(commit) = git(folder, &["rev-parse", "HEAD"]) else { return provenance };
         let status = git(folder, &["status", "--porcelain", "--", name]);
-        let tracked = git(folder, &["ls-files", "--", name]).is_some_and(|listed| !listed.is_empty());
+        let tracked =
+            git(folder, &["ls-files", "--", name]).is_some_and(|listed| !listed.is_empty());
         provenance.changed_since_commit = Some(!tracked || status.is_none_or(|s| !s.is_empty()));
         let author = git(folder, &["log", "-1", "--format=%ae", "--", name]);
         provenance.sql_authors = author.into_iter().filter(|author| !author.is_empty()).collect();

@@ -39,7 +39,9 @@ pub(super) fn recipe(of: &Ingredients<'_>) -> Result<Digest> {
         let objects: Vec<_> = files.iter().filter_map(|number| source.files.get(*number)).collect();
         let identities: Vec<_> = objects
             .iter()
-            .map(|file| (&file.object.path, file.object.size, &file.object.e_tag, &file.object.version))
+            .map(|file| {
+                (&file.object.path, file.object.size, &file.object.e_tag, &file.object.version)
+            })
             .collect();
         inputs.insert(name, (&source.interval, &source.columns, &source.path_columns, identities));
     }
@@ -48,7 +50,15 @@ pub(super) fn recipe(of: &Ingredients<'_>) -> Result<Digest> {
     let engine = (ENGINE, WRITER_PROPERTIES, batches);
     let output = (&of.definition.columns, &of.definition.partition, of.key);
     let interval = (&of.interval.name, of.interval.start, of.interval.end);
-    Digest::of_json(&("recipe 1", of.canonical_sql, of.parameters, inputs, output, interval, engine))
+    Digest::of_json(&(
+        "recipe 1",
+        of.canonical_sql,
+        of.parameters,
+        inputs,
+        output,
+        interval,
+        engine,
+    ))
 }
 
 /// The window of a source that a partition's query sees, as instants and wall-clock readings.
@@ -104,9 +114,8 @@ pub(super) fn row_window(
 }
 
 fn wall_in(zone: &str, at: DateTime<Utc>) -> Result<NaiveDateTime> {
-    let zone: Tz = zone
-        .parse()
-        .map_err(|_| Error::invalid(format!("{zone:?} is no IANA time zone")))?;
+    let zone: Tz =
+        zone.parse().map_err(|_| Error::invalid(format!("{zone:?} is no IANA time zone")))?;
     Ok(at.with_timezone(&zone).naive_local())
 }
 

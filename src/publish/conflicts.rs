@@ -32,7 +32,9 @@ pub(super) async fn moved(
         let name = object.path.rsplit('/').next().unwrap_or_default();
         let Some(digest) = name.strip_suffix(".json").and_then(Digest::parse) else { continue };
         let report = find_report(dataset, &plan.id, &digest).await?;
-        let is_newer = newest.as_ref().is_none_or(|held: &crate::report::Report| held.base_version <= report.base_version);
+        let is_newer = newest
+            .as_ref()
+            .is_none_or(|held: &crate::report::Report| held.base_version <= report.base_version);
         if &report.candidate == candidate && is_newer {
             newest = Some(report);
         }

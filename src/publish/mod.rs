@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use crate::approval::{consumed, load_approvals, people, usable};
 use crate::candidate::{Candidate, Scope, freeze};
 use crate::dataset::{
-    Cause, Change, CommitOutcome, Dataset, Kind, Partial, Partition, Partitions, Place, Version, duckdb_view, layout,
+    Cause, Change, CommitOutcome, Dataset, Kind, Partial, Partition, Partitions, Place, Version,
+    duckdb_view, layout,
 };
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -26,7 +27,10 @@ use crate::storage::Created;
 
 pub use conflicts::ConflictedPartition;
 pub use past::{Past, PublishedVersion};
-pub use rollback::{RollbackOutcome, RollbackPreview, RollbackRequest, RollbackTarget, RolledBackPartition, rollback};
+pub use rollback::{
+    RollbackOutcome, RollbackPreview, RollbackRequest, RollbackTarget, RolledBackPartition,
+    rollback,
+};
 
 /// What became of a publish.
 #[derive(Debug)]
@@ -104,7 +108,9 @@ pub async fn publish(
     loop {
         let history = dataset.history().await?;
         let Some(head) = history.last().cloned() else {
-            return Err(Error::invalid("this is no reissue dataset").with("dataset", dataset.root()));
+            return Err(
+                Error::invalid("this is no reissue dataset").with("dataset", dataset.root())
+            );
         };
         let past = Past::of(&plan.id, &history);
         if let Some(version) = past.standing(scope) {
@@ -223,7 +229,8 @@ fn new_partitions(
 ) -> Result<Vec<Partition>> {
     let mut partitions = Vec::new();
     for (name, made) in &candidate.partitions {
-        let (Some((_, planned)), Some(checked)) = (plan.partition(name), report.partitions.get(name))
+        let (Some((_, planned)), Some(checked)) =
+            (plan.partition(name), report.partitions.get(name))
         else {
             return Err(Error::internal("the report lacks a partition of its candidate"));
         };
@@ -242,9 +249,11 @@ fn new_partitions(
 async fn check_files(dataset: &Dataset, partitions: &[Partition]) -> Result<()> {
     for file in partitions.iter().flat_map(|partition| &partition.files) {
         if !dataset.is_intact(file).await? {
-            return Err(Error::corrupt("a candidate's file is gone or has other bytes than were checked")
-                .with("file", dataset.public_path(file))
-                .hint("somebody changed the control prefix; plan and run again"));
+            return Err(Error::corrupt(
+                "a candidate's file is gone or has other bytes than were checked",
+            )
+            .with("file", dataset.public_path(file))
+            .hint("somebody changed the control prefix; plan and run again"));
         }
     }
     Ok(())
@@ -266,8 +275,14 @@ fn change_of(
         .map(|(name, partition)| (name, partition.base.as_ref().map(|base| &base.identity)))
         .collect();
     // The same publish tried again is the same commit, whatever happened in between.
-    let commit_id =
-        Digest::of_json(&("publish", &head.manifest.dataset, &plan.id, scope, &prepared.approvals, base))?;
+    let commit_id = Digest::of_json(&(
+        "publish",
+        &head.manifest.dataset,
+        &plan.id,
+        scope,
+        &prepared.approvals,
+        base,
+    ))?;
     let planned = plan.decides.partitions.len();
     let partial = match scope {
         Scope::Run => None,
@@ -285,7 +300,11 @@ fn change_of(
         plan: Some(plan.id.clone()),
         candidate: Some(prepared.candidate.clone()),
         report: Some(prepared.report_digest.clone()),
-        verdict: Some(if prepared.report.verdict == crate::check::Verdict::Warn { "passed with warnings".into() } else { "passed".into() }),
+        verdict: Some(if prepared.report.verdict == crate::check::Verdict::Warn {
+            "passed with warnings".into()
+        } else {
+            "passed".into()
+        }),
         approvals: prepared.approvals.clone(),
         partial,
         ..Cause::default()

@@ -27,8 +27,13 @@ impl Past {
             let cause = &version.manifest.cause;
             match version.manifest.kind {
                 Kind::Publish if cause.plan.as_ref() == Some(plan) => {
-                    let scope = cause.partial.as_ref().map_or(Scope::Run, |part| Scope::Batch(part.batch));
-                    published.push(PublishedVersion { scope, version: version.clone(), undone_by: None });
+                    let scope =
+                        cause.partial.as_ref().map_or(Scope::Run, |part| Scope::Batch(part.batch));
+                    published.push(PublishedVersion {
+                        scope,
+                        version: version.clone(),
+                        undone_by: None,
+                    });
                 }
                 Kind::Rollback => {
                     for one in &mut published {

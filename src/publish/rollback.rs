@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::conflicts::{ConflictedPartition, conflicts_of};
 use super::past::Past;
 use crate::dataset::{
-    Cause, Change, CommitOutcome, DataFile, Dataset, Kind, Partition, Partitions, Place, State, Version,
+    Cause, Change, CommitOutcome, DataFile, Dataset, Kind, Partition, Partitions, Place, State,
+    Version,
 };
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -107,7 +108,7 @@ pub async fn rollback(
     };
     let undone = match undone_versions(&history, &request.target) {
         Ok(undone) => undone,
-        Err(outcome) => return Ok(outcome),
+        Err(outcome) => return Ok(*outcome),
     };
     let restored = match restored(dataset, &history, &undone).await? {
         Ok(restored) => restored,
@@ -168,28 +169,31 @@ pub async fn rollback(
 fn undone_versions(
     history: &[Version],
     target: &RollbackTarget,
-) -> Result<Vec<u64>, RollbackOutcome> {
+) -> Result<Vec<u64>, Box<RollbackOutcome>> {
     match target {
         RollbackTarget::Plan(plan) => {
             let past = Past::of(plan, history);
-            let standing: Vec<u64> = past.standing_versions().map(|one| one.version.number()).collect();
+            let standing: Vec<u64> =
+                past.standing_versions().map(|one| one.version.number()).collect();
             let undone = past.all().iter().rev().find_map(|one| one.undone_by.clone());
             match (standing.is_empty(), undone) {
                 (false, _) => Ok(standing),
-                (true, Some(version)) => Err(RollbackOutcome::Already(version)),
-                (true, None) => {
-                    Err(RollbackOutcome::Nothing("the plan was never published".to_owned()))
-                }
+                (true, Some(version)) => Err(Box::new(RollbackOutcome::Already(version))),
+                (true, None) => Err(Box::new(RollbackOutcome::Nothing(
+                    "the plan was never published".to_owned(),
+                ))),
             }
         }
         RollbackTarget::Version(number) => {
             let head = history.len() as u64;
             if *number == 0 || *number > head {
-                return Err(RollbackOutcome::Nothing(format!("there is no version {number}")));
+                return Err(Box::new(RollbackOutcome::Nothing(format!(
+                    "there is no version {number}"
+                ))));
             }
             let undone: Vec<u64> = (number + 1..=head).collect();
             match (undone.is_empty(), history.last()) {
-                (true, Some(version)) => Err(RollbackOutcome::Already(version.clone())),
+                (true, Some(version)) => Err(Box::new(RollbackOutcome::Already(version.clone()))),
                 _ => Ok(undone),
             }
         }
@@ -205,7 +209,8 @@ async fn restored(
 ) -> Result<Result<Vec<Partition>, Vec<ConflictedPartition>>> {
     let mut before: BTreeMap<DateTime<Utc>, Partition> = BTreeMap::new();
     let mut after: BTreeMap<DateTime<Utc>, Partition> = BTreeMap::new();
-    let at = |number: u64| usize::try_from(number).ok().and_then(|n| history.get(n.checked_sub(1)?));
+    let at =
+        |number: u64| usize::try_from(number).ok().and_then(|n| history.get(n.checked_sub(1)?));
     for number in undone {
         let Some(version) = at(*number) else { continue };
         let new = dataset.partitions(version).await?;
@@ -227,7 +232,8 @@ async fn restored(
         let current = now.at(*start).map(Partition::identity).transpose()?;
         let expected = if left.state == State::Removed { None } else { Some(left.identity()?) };
         if current != expected {
-            let by = now.named(&left.name).map(|partition| partition.changed_in).unwrap_or_default();
+            let by =
+                now.named(&left.name).map(|partition| partition.changed_in).unwrap_or_default();
             conflicts.push(ConflictedPartition {
                 partition: left.name.clone(),
                 reason: format!("version {by} changed it since; rolling back would lose that"),
@@ -250,7 +256,12 @@ fn removed(partition: &Partition) -> Partition {
     }
 }
 
-fn preview_of(head: u64, undone: &[u64], restored: &[Partition], now: &Partitions) -> RollbackPreview {
+fn preview_of(
+    head: u64,
+    undone: &[u64],
+    restored: &[Partition],
+    now: &Partitions,
+) -> RollbackPreview {
     let partitions = restored.iter().map(|partition| RolledBackPartition {
         partition: partition.name.clone(),
         rows_now: now.at(partition.start).map_or(0, |partition| partition.rows),

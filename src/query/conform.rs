@@ -68,10 +68,17 @@ fn fits(given: &DataType, wanted: &DataType) -> bool {
         (DataType::Null, _) => true,
         (one, two) if one.is_integer() && two.is_integer() => true,
         (DataType::Utf8, DataType::LargeUtf8) | (DataType::LargeUtf8, DataType::Utf8) => true,
-        (DataType::Binary, DataType::LargeBinary) | (DataType::LargeBinary, DataType::Binary) => true,
+        (DataType::Binary, DataType::LargeBinary) | (DataType::LargeBinary, DataType::Binary) => {
+            true
+        }
         (DataType::Float32, DataType::Float64) => true,
         (
-            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 | DataType::UInt32,
+            DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32,
             DataType::Float64,
         ) => true,
         (DataType::Decimal128(_, one), DataType::Decimal128(_, two)) => one == two,

@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests make and break files")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;

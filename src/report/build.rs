@@ -9,7 +9,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::{BaseReport, FORMAT, PartitionReport, Report, decode_partition, production_table};
 use crate::candidate::{Candidate, Scope, freeze, partitions_of};
 use crate::check::{
-    BatchFacts, Finding, PartitionFacts, RangeFacts, ValueMeter, Verdict, check_partition, check_range, verdict,
+    BatchFacts, Finding, PartitionFacts, RangeFacts, ValueMeter, Verdict, check_partition,
+    check_range, verdict,
 };
 use crate::compare::{Diff, compare};
 use crate::dataset::{Dataset, Partition, Partitions, layout};
@@ -18,7 +19,7 @@ use crate::identity::{Digest, to_json};
 use crate::metrics::{Meter, Metrics};
 use crate::plan::{Plan, PlannedPartition, source_table};
 use crate::query::{Parameters, PinnedTable, Query, Session, SessionOptions};
-use crate::run::{RunState, Record};
+use crate::run::{Record, RunState};
 use crate::storage::{Created, Stores};
 
 /// Called after each partition with its name.
@@ -81,7 +82,8 @@ pub async fn check(
     let report = assemble(plan, &candidate, digest, head.number(), looked)?;
     let digest = Digest::of_json(&report)?;
     let path = layout::run_object(&plan.id, "reports", &digest);
-    let (Created::New(_) | Created::Exists) = dataset.control().create(&path, to_json(&report)?).await?;
+    let (Created::New(_) | Created::Exists) =
+        dataset.control().create(&path, to_json(&report)?).await?;
     Ok((report, digest))
 }
 
@@ -123,7 +125,7 @@ fn assemble(
     };
     let mut findings = check_range(&range, &decides.checks, &decides.expect);
     findings.extend(looked.iter().flat_map(|one| one.findings.iter().cloned()));
-    findings.sort_by(|one, two| two.verdict.cmp(&one.verdict));
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     let mut total = Diff::default();
     looked.iter().for_each(|one| total.merge(&one.report.diff));
     Ok(Report {
@@ -160,8 +162,11 @@ impl Checker<'_> {
         let name = &partition.interval.name;
         let rows = decode_partition(self.dataset, &self.schema, &record.files).await?;
         let metrics = measure(&rows, &decides.key)?;
-        let mut values =
-            ValueMeter::new(&decides.definition.partition, &partition.interval, &decides.checks.domain)?;
+        let mut values = ValueMeter::new(
+            &decides.definition.partition,
+            &partition.interval,
+            &decides.checks.domain,
+        )?;
         if rows.column_by_name(&decides.definition.partition.column).is_some() {
             values.see_interval(&rows)?;
         }
@@ -182,7 +187,9 @@ impl Checker<'_> {
                 ..Diff::default()
             },
             // Equal digests: the rows are the same, whatever their files look like.
-            Some((report, _)) if report.metrics.content == metrics.content => Diff::none(metrics.rows),
+            Some((report, _)) if report.metrics.content == metrics.content => {
+                Diff::none(metrics.rows)
+            }
             Some((_, before)) => compare(before, &rows, &decides.key)?,
         };
         let diff = if base.is_none() { new_partition(diff) } else { diff };
@@ -198,11 +205,16 @@ impl Checker<'_> {
     }
 
     /// Production's side: its numbers and its rows.
-    async fn base(&self, partition: &PlannedPartition) -> Result<Option<(BaseReport, RecordBatch)>> {
+    async fn base(
+        &self,
+        partition: &PlannedPartition,
+    ) -> Result<Option<(BaseReport, RecordBatch)>> {
         let Some(current) = self.production.at(partition.interval.start) else { return Ok(None) };
-        let rows = decode_partition(self.dataset, &self.schema, &current.files).await.map_err(|error| {
-            if error.kind() == ErrorKind::Corrupt { conflict(error, current) } else { error }
-        })?;
+        let rows = decode_partition(self.dataset, &self.schema, &current.files).await.map_err(
+            |error| {
+                if error.kind() == ErrorKind::Corrupt { conflict(error, current) } else { error }
+            },
+        )?;
         let metrics = measure_unsorted(&rows, &self.plan.decides.key)?;
         Ok(Some((BaseReport { identity: current.identity()?, metrics }, rows)))
     }

@@ -76,9 +76,10 @@ pub(crate) async fn decode_partition(
 async fn verified(dataset: &Dataset, file: &DataFile) -> Result<crate::storage::Object> {
     let path = dataset.public_path(file);
     let root = dataset.place(file.place);
-    let found = root.find(&file.path).await?.ok_or_else(|| {
-        Error::corrupt("a file that is recorded is gone").with("file", &path)
-    })?;
+    let found = root
+        .find(&file.path)
+        .await?
+        .ok_or_else(|| Error::corrupt("a file that is recorded is gone").with("file", &path))?;
     let object = root.absolute(&found);
     let reader = root.store().open(&object)?;
     let hash = file_hash(&reader.read_all().await?);

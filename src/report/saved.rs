@@ -22,7 +22,9 @@ pub async fn find_report(dataset: &Dataset, plan: &Digest, digest: &Digest) -> R
         return Err(Error::new(ErrorKind::Unsupported, "the report uses a newer format"));
     }
     if &Digest::of_json(&report)? != digest {
-        return Err(Error::corrupt("a report's content does not match its name").with("object", &path));
+        return Err(
+            Error::corrupt("a report's content does not match its name").with("object", &path)
+        );
     }
     Ok(report)
 }

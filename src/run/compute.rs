@@ -6,8 +6,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt as _;
 
-use super::record::{FailedAttempt, Record, Started, store_record, store_step};
 use super::Runner;
+use super::record::{FailedAttempt, Record, Started, store_record, store_step};
 use crate::check::{PartitionFacts, ValueMeter, Verdict, check_partition, verdict};
 use crate::dataset::{DataFile, Place, layout};
 use crate::error::{Error, ErrorKind, Result, from_engine};
@@ -132,7 +132,8 @@ impl<'a> Pass<'a> {
             let Some(source) = decides.sources.get(name) else { continue };
             let root = runner.stores.root(&source.url, std::path::Path::new("/"))?;
             let interval = &self.partition.interval;
-            let table = source_table(source, root.store(), &column.calendar, interval, None, false)?;
+            let table =
+                source_table(source, root.store(), &column.calendar, interval, None, false)?;
             session.register(name, table)?;
         }
         let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
@@ -140,8 +141,8 @@ impl<'a> Pass<'a> {
             Parameters::of(&self.partition.interval, column, as_of, &decides.parameters)?;
         let mut stream = session.run(&runner.query, &parameters, &decides.key).await?;
         while let Some(batch) = stream.next().await {
-            let batch = batch
-                .map_err(|error| from_engine(ErrorKind::Failed, "the query failed", error))?;
+            let batch =
+                batch.map_err(|error| from_engine(ErrorKind::Failed, "the query failed", error))?;
             self.see(&batch).await?;
         }
         Ok(())

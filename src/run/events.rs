@@ -40,7 +40,8 @@ pub async fn store_event(
     let event =
         Event { event: event.to_owned(), actor: actor.to_owned(), detail: detail.to_owned(), at };
     let path = layout::timed(plan, "events", at, &env.id());
-    let (Created::New(_) | Created::Exists) = dataset.control().create(&path, to_json(&event)?).await?;
+    let (Created::New(_) | Created::Exists) =
+        dataset.control().create(&path, to_json(&event)?).await?;
     Ok(())
 }
 
@@ -71,7 +72,11 @@ pub async fn pause_requested(
     // Event names begin with their time, so older ones are not read.
     let earliest = layout::timed(plan, "events", since, "");
     let listing = dataset.control().list(&layout::run_folder(plan, "events")).await?;
-    for object in listing.objects.iter().filter(|object| object.path.as_str() >= earliest.trim_end_matches("-.json")) {
+    for object in listing
+        .objects
+        .iter()
+        .filter(|object| object.path.as_str() >= earliest.trim_end_matches("-.json"))
+    {
         let Some(bytes) = dataset.control().read(&object.path).await? else { continue };
         let event: Event = from_json(&bytes, &object.path)?;
         if event.event == "pause" && event.at >= since {

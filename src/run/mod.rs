@@ -304,7 +304,8 @@ impl Runner<'_> {
 
     async fn run_partition(&self, number: usize) -> Result<Option<Computed>> {
         let permit = self.queries.acquire().await;
-        let _permit = permit.map_err(|error| Error::internal("wait for a query's turn").because(error))?;
+        let _permit =
+            permit.map_err(|error| Error::internal("wait for a query's turn").because(error))?;
         if self.stop.is_requested() {
             return Ok(None);
         }
@@ -348,7 +349,8 @@ async fn stopped(stop: &Stop) {
 impl FailedAttempt {
     /// What went wrong, in a line.
     pub fn line(&self) -> String {
-        let failed = self.findings.iter().find(|finding| finding.verdict == crate::check::Verdict::Fail);
+        let failed =
+            self.findings.iter().find(|finding| finding.verdict == crate::check::Verdict::Fail);
         failed.map_or_else(|| self.error.clone(), crate::check::Finding::line)
     }
 

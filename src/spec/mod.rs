@@ -246,7 +246,7 @@ impl Spec {
         for (name, source) in &self.sources {
             check_source(name, source).map_err(|error| at.locate(error, &["sources", name]))?;
         }
-        for name in self.parameters.keys().filter(|name| RESERVED.contains(&name.as_str())) {
+        if let Some(name) = self.parameters.keys().find(|name| RESERVED.contains(&name.as_str())) {
             let error = Error::invalid(format!("${name} is given to every query already"))
                 .hint("call the parameter something else");
             return Err(at.locate(error, &["parameters", name]));

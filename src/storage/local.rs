@@ -209,7 +209,6 @@ impl Drop for Unfinished {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "storage writes files")]
 fn open_new(file: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(file)
 }

@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests make and break files")]
+
 use std::fs;
 use std::path::Path;
 use std::time::Instant;

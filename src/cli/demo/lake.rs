@@ -95,11 +95,17 @@ impl Lake {
         let date = first.signed_duration_since(chrono::NaiveDate::default()).num_days();
         let date = i32::try_from(date).unwrap_or_default();
         let batch = RecordBatch::try_from_iter([
-            ("carrier", Arc::new(StringArray::from_iter_values(rows.iter().map(|r| r.0))) as ArrayRef),
+            (
+                "carrier",
+                Arc::new(StringArray::from_iter_values(rows.iter().map(|r| r.0))) as ArrayRef,
+            ),
             ("flight", Arc::new(Int32Array::from_iter_values(rows.iter().map(|r| r.1)))),
             ("origin", Arc::new(StringArray::from_iter_values(rows.iter().map(|r| r.2)))),
             ("dep_delay", Arc::new(Int32Array::from_iter_values(rows.iter().map(|r| r.3)))),
-            ("local_date", Arc::new(Date32Array::from_iter_values(rows.iter().map(|r| date + r.4)))),
+            (
+                "local_date",
+                Arc::new(Date32Array::from_iter_values(rows.iter().map(|r| date + r.4))),
+            ),
         ])
         .map_err(|error| from_arrow(ErrorKind::Internal, "make corrections", error))?;
         let path = format!("lake/corrections/flight_date={day}/corrections-{number}.parquet");
@@ -148,7 +154,10 @@ impl Lake {
         let query = Query::parse(SQL_BEFORE, "on_time_before.sql")?;
         let session = Session::new(&SessionOptions::default())?;
         let footers = Some(flights.footers.as_slice());
-        session.register("flights", source_table(&flights.pin, &flights.store, calendar, interval, footers, false)?)?;
+        session.register(
+            "flights",
+            source_table(&flights.pin, &flights.store, calendar, interval, footers, false)?,
+        )?;
         let parameters = Parameters::of(interval, &column, DateTime::UNIX_EPOCH, &BTreeMap::new())?;
         let stream = session.run(&query, &parameters, &[]).await?;
         let batches: Vec<RecordBatch> = stream

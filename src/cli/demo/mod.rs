@@ -81,51 +81,86 @@ impl Story<'_> {
     async fn tell(&mut self) -> Result<()> {
         let dataset = self.lake.path("lake/on_time");
         let spec = self.lake.path("specs/on_time.toml");
+        let plan = self.prepare(&dataset, &spec).await?;
+        self.fail(&dataset, &plan).await?;
+        let plan = self.resume(&dataset, &spec).await?;
+        self.release(&dataset, &plan).await?;
+        self.undo(&dataset, &plan).await
+    }
+
+    async fn prepare(&mut self, dataset: &str, spec: &str) -> Result<String> {
         self.say("An owner adopts the folder that is in production. No file of it is touched.");
-        self.step(APPROVER, &["init", &dataset, "--adopt", "--partition", "flight_date", "--timezone", "America/New_York"], exit::DONE).await?;
-
+        let adopt = [
+            "init",
+            dataset,
+            "--adopt",
+            "--partition",
+            "flight_date",
+            "--timezone",
+            "America/New_York",
+        ];
+        self.step(APPROVER, &adopt, exit::DONE).await?;
         self.say("An analyst tries her corrected SQL on one day. Nothing is written.");
-        self.step(MAKER, &["try", &spec, "--partition", "2013-02-09", "--rows", "3"], exit::DONE).await?;
-
+        let trial = ["try", spec, "--partition", "2013-02-09", "--rows", "3"];
+        self.step(MAKER, &trial, exit::DONE).await?;
         self.say("She plans 90 days: a dry run, with every input pinned.");
-        let plan = self.plan(&spec).await?;
-        let with = ["--dataset", dataset.as_str()];
+        self.plan(spec).await
+    }
 
+    async fn fail(&mut self, dataset: &str, plan: &str) -> Result<()> {
         self.say("She runs it. The corrections file of day 17 has doubled and shifted rows.");
-        self.step(MAKER, &["run", &plan, with[0], with[1]], exit::FAILED).await?;
-        self.step(MAKER, &["status", &plan, with[0], with[1]], exit::DONE).await?;
-
+        self.step(MAKER, &["run", plan, "--dataset", dataset], exit::FAILED).await?;
+        self.step(MAKER, &["status", plan, "--dataset", dataset], exit::DONE).await?;
         self.say("The other days do not depend on it. Nothing can be published meanwhile.");
-        self.step(MAKER, &["run", &plan, "--keep-going", with[0], with[1]], exit::FAILED).await?;
-        self.step(MAKER, &["publish", &plan, with[0], with[1]], exit::FAILED).await?;
+        self.step(MAKER, &["run", plan, "--keep-going", "--dataset", dataset], exit::FAILED)
+            .await?;
+        self.step(MAKER, &["publish", plan, "--dataset", dataset], exit::FAILED).await.map(drop)
+    }
 
-        self.say("The file is replaced. Planning again keeps 89 results; running resumes with one.");
+    async fn resume(&mut self, dataset: &str, spec: &str) -> Result<String> {
+        self.say("The file is replaced. Planning again keeps 89 results; one is computed.");
         self.lake.mend_corrections().await?;
-        let plan = self.plan(&spec).await?;
-        self.step(MAKER, &["run", &plan, with[0], with[1]], exit::DONE).await?;
-
+        let plan = self.plan(spec).await?;
+        self.step(MAKER, &["run", &plan, "--dataset", dataset], exit::DONE).await?;
         self.say("The stored bytes are decoded again, checked, and compared with production.");
-        self.step(MAKER, &["check", &plan, with[0], with[1]], exit::DONE).await?;
-        self.step(MAKER, &["diff", &plan, "--partition", "2013-02-09", with[0], with[1]], exit::DONE).await?;
+        self.step(MAKER, &["check", &plan, "--dataset", dataset], exit::DONE).await?;
+        let day = ["diff", &plan, "--partition", "2013-02-09", "--dataset", dataset];
+        self.step(MAKER, &day, exit::DONE).await?;
+        Ok(plan)
+    }
 
+    async fn release(&mut self, dataset: &str, plan: &str) -> Result<()> {
         self.say("Whoever made it cannot approve it; the owner can, for exactly what was seen.");
-        self.step(MAKER, &["approve", &plan, with[0], with[1]], exit::FAILED).await?;
-        self.step(APPROVER, &["approve", &plan, "--comment", "as expected", with[0], with[1]], exit::DONE).await?;
-
+        self.step(MAKER, &["approve", plan, "--dataset", dataset], exit::FAILED).await?;
+        let approve = ["approve", plan, "--comment", "as expected", "--dataset", dataset];
+        self.step(APPROVER, &approve, exit::DONE).await?;
         self.say("Publishing is one atomic commit. Readers see all 90 days, or none.");
-        self.step(MAKER, &["publish", &plan, with[0], with[1]], exit::DONE).await?;
+        self.step(MAKER, &["publish", plan, "--dataset", dataset], exit::DONE).await?;
+        self.say("Readers of the new version, and of the one before.");
         let question = "SELECT on_time, count(*) AS flights FROM on_time WHERE flight_date < DATE '2013-04-01' GROUP BY on_time ORDER BY on_time";
-        self.step(MAKER, &["query", question, with[0], with[1]], exit::DONE).await?;
-        self.step(MAKER, &["query", question, "--version", "1", with[0], with[1]], exit::DONE).await?;
+        self.step(MAKER, &["query", question, "--dataset", dataset], exit::DONE).await?;
+        let before = ["query", question, "--version", "1", "--dataset", dataset];
+        self.step(MAKER, &before, exit::DONE).await.map(drop)
+    }
 
+    async fn undo(&mut self, dataset: &str, plan: &str) -> Result<()> {
         self.say("Rolling back shows first what it would do, and never deletes anything.");
-        self.step(APPROVER, &["rollback", "--of", &plan, with[0], with[1]], exit::DONE).await?;
-        self.step(APPROVER, &["rollback", "--of", &plan, "--expect", "2", "--reason", "the report needs a day", with[0], with[1]], exit::DONE).await?;
-
+        self.step(APPROVER, &["rollback", "--of", plan, "--dataset", dataset], exit::DONE).await?;
+        let undo = [
+            "rollback",
+            "--of",
+            plan,
+            "--expect",
+            "2",
+            "--reason",
+            "the report needs a day",
+            "--dataset",
+            dataset,
+        ];
+        self.step(APPROVER, &undo, exit::DONE).await?;
         self.say("A scheduler that tries again does not republish what a person undid.");
-        self.step(MAKER, &["publish", &plan, with[0], with[1]], exit::FAILED).await?;
-        self.step(MAKER, &["log", &dataset], exit::DONE).await?;
-        Ok(())
+        self.step(MAKER, &["publish", plan, "--dataset", dataset], exit::FAILED).await?;
+        self.step(MAKER, &["log", dataset], exit::DONE).await.map(drop)
     }
 
     fn say(&self, text: &str) {
@@ -147,8 +182,9 @@ impl Story<'_> {
         let quoted: Vec<String> = words.iter().map(|word| super::context::quoted(word)).collect();
         let line = format!("reissue {} --as {actor}", quoted.join(" "));
         let all = std::iter::once("reissue").chain(words.iter().copied()).chain(["--as", actor]);
-        let arguments = Arguments::try_parse_from(all)
-            .map_err(|error| Error::internal("the demo's own command").because(error.to_string()))?;
+        let arguments = Arguments::try_parse_from(all).map_err(|error| {
+            Error::internal("the demo's own command").because(error.to_string())
+        })?;
         let answered = Box::pin(super::answer(arguments)).await;
         let (code, text) = match &answered {
             Ok(answer) => (answer.code(), answer.text().to_owned()),
