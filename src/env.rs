@@ -13,6 +13,7 @@ use chrono::{DateTime, SubsecRound as _, Utc};
 pub struct Env {
     clock: Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>,
     ids: Arc<dyn Fn() -> [u8; 10] + Send + Sync>,
+    reached: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl fmt::Debug for Env {
@@ -32,7 +33,19 @@ impl Env {
         clock: impl Fn() -> DateTime<Utc> + Send + Sync + 'static,
         ids: impl Fn() -> [u8; 10] + Send + Sync + 'static,
     ) -> Self {
-        Self { clock: Arc::new(clock), ids: Arc::new(ids) }
+        Self { clock: Arc::new(clock), ids: Arc::new(ids), reached: Arc::new(|_| {}) }
+    }
+
+    /// The same, told at every named point between two writes that a crash could separate:
+    /// `claim`, `write`, `record`, `recorded`, `intent`, `commit`, `published`.
+    #[must_use]
+    pub fn watched(self, reached: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { reached: Arc::new(reached), ..self }
+    }
+
+    /// Says that a point is reached.
+    pub(crate) fn reach(&self, point: &str) {
+        (self.reached)(point);
     }
 
     /// The present instant, in whole microseconds.

@@ -53,6 +53,53 @@ impl fmt::Display for Digest {
     }
 }
 
+/// A floating-point number that is written as text and so read back as exactly the same one: what
+/// is digested must survive being stored.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Real(pub f64);
+
+impl fmt::Display for Real {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Real {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{:?}", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Real {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct AsNumberOrText;
+        impl serde::de::Visitor<'_> for AsNumberOrText {
+            type Value = Real;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, value: f64) -> std::result::Result<Real, E> {
+                Ok(Real(value))
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> std::result::Result<Real, E> {
+                Ok(Real(value as f64))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, value: u64) -> std::result::Result<Real, E> {
+                Ok(Real(value as f64))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> std::result::Result<Real, E> {
+                value.parse().map(Real).map_err(|_| E::custom(format!("{value:?} is no number")))
+            }
+        }
+        from.deserialize_any(AsNumberOrText)
+    }
+}
+
 /// The BLAKE3 of some bytes, as hexadecimal digits: how a file is known.
 pub fn file_hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
@@ -95,6 +142,15 @@ mod tests {
         assert_eq!(Digest::of_json(&one).unwrap(), Digest::of_json(&two).unwrap());
         let three = serde_json::json!({"a": [2, 1], "b": 1});
         assert_ne!(Digest::of_json(&one).unwrap(), Digest::of_json(&three).unwrap());
+    }
+
+    #[test]
+    fn numbers_survive_being_stored() {
+        for value in [0.1, 1.0 / 3.0, f64::MIN_POSITIVE / 3.0, -0.0, 5e-324, 1.797e308] {
+            let stored = to_json(&Real(value)).unwrap();
+            let back: Real = from_json(&stored, "test").unwrap();
+            assert_eq!(back.0.to_bits(), value.to_bits());
+        }
     }
 
     #[test]

@@ -118,7 +118,7 @@ fn rows(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
     }
     if let (Some(share), Some(before)) = (bounds.max_relative_change, facts.production_rows) {
         let change = rows.abs_diff(before) as f64;
-        let holds = change <= share * before as f64;
+        let holds = change <= share.0 * before as f64;
         let expected = format!("{before} in production, at most {share} of it more or fewer");
         findings.push(Finding::new("rows", holds, expected, rows.to_string()));
     }
@@ -131,7 +131,7 @@ fn null_rates(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
         let (Some(max), Some(column)) = (bound.max, facts.metrics.columns.get(name)) else {
             continue;
         };
-        let holds = column.nulls as f64 <= max * facts.metrics.rows as f64;
+        let holds = column.nulls as f64 <= max.0 * facts.metrics.rows as f64;
         let observed = format!("{} of {} rows", column.nulls, facts.metrics.rows);
         let finding = Finding::new("null-rate", holds, format!("at most {max} null"), observed);
         findings.push(finding.of_column(name));
@@ -151,8 +151,9 @@ fn ranges(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
         ];
         for (bound, seen, words) in sides {
             let Some(bound) = bound else { continue };
-            let inside = seen
-                .is_none_or(|seen| if words == "at least" { seen >= bound } else { seen <= bound });
+            let inside = seen.is_none_or(|seen| {
+                if words == "at least" { seen >= bound.0 } else { seen <= bound.0 }
+            });
             let observed = match (seen, nans) {
                 (_, nans) if nans > 0 => format!("{nans} values that are no number"),
                 (Some(seen), _) => seen.to_string(),

@@ -174,7 +174,7 @@ fn row_claims(total: &Diff, expect: &Expect) -> Vec<Finding> {
             ));
         }
         if let Some(fraction) = claim.max_fraction {
-            let holds = rows as f64 <= fraction * total.rows_production as f64;
+            let holds = rows as f64 <= fraction.0 * total.rows_production as f64;
             let expected = format!("at most {fraction} of production's rows");
             findings.push(Finding::new(name, holds, expected, observed));
         }
@@ -237,7 +237,7 @@ fn null_rate_changes(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> 
         );
         let finding = Finding::new(
             "null-rate-change",
-            change <= most,
+            change <= most.0,
             expected,
             format!("{after} of {rows_after}"),
         );
@@ -258,11 +258,11 @@ fn sum_changes(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {
             sides.1.extend(sum(partition.metrics));
         }
         let (before, after) = (sum_of(&sides.0), sum_of(&sides.1));
-        let holds = if bound.max_relative_change == 0.0 {
+        let holds = if bound.max_relative_change.0 == 0.0 {
             // Exactly equal sums of each partition: no rounding can hide a difference.
             sides.0 == sides.1
         } else {
-            (after - before).abs() <= bound.max_relative_change * before.abs()
+            (after - before).abs() <= bound.max_relative_change.0 * before.abs()
         };
         let expected =
             format!("{before}, at most {} of it more or less", bound.max_relative_change);

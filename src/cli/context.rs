@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::dataset::Dataset;
 use crate::env::Env;
@@ -26,7 +27,11 @@ impl Context {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         }));
         let dataset = dataset.or_else(|| environment.value("REISSUE_DATASET").map(str::to_owned));
-        Self { stores: Stores::new(environment), env: Env::system(), json, actor, dataset }
+        let env = match environment.value("REISSUE_HALT_AT").and_then(Halt::parse) {
+            Some(halt) => Env::system().watched(move |point| halt.reached(point)),
+            None => Env::system(),
+        };
+        Self { stores: Stores::new(environment), env, json, actor, dataset }
     }
 
     /// Who acts.
@@ -62,6 +67,29 @@ impl Context {
     /// Whether a person is watching.
     pub(super) fn on_terminal(&self) -> bool {
         !self.json && std::io::stderr().is_terminal()
+    }
+}
+
+/// Halts the process for good at the n-th time that it reaches a point, so that a test can kill it
+/// exactly there: `REISSUE_HALT_AT=record:3`.
+struct Halt {
+    point: String,
+    left: AtomicUsize,
+}
+
+impl Halt {
+    fn parse(text: &str) -> Option<Self> {
+        let (point, times) = text.split_once(':')?;
+        Some(Self { point: point.to_owned(), left: AtomicUsize::new(times.parse().ok()?) })
+    }
+
+    fn reached(&self, point: &str) {
+        if point == self.point && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            super::answer::write_err(&format!("halted at {point}\n"));
+            loop {
+                std::thread::park();
+            }
+        }
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) struct FilesArguments {
 #[derive(Debug, Args)]
 pub(super) struct QueryArguments {
     /// One SELECT; the dataset is the table of its folder's name
+    #[arg(allow_hyphen_values = true)]
     sql: String,
     /// A version; else the current one
     #[arg(long)]
@@ -174,7 +175,7 @@ pub(super) async fn query(context: &Context, arguments: QueryArguments) -> Resul
         .iter()
         .map(|(interval, partition)| (interval, partition.files.as_slice()))
         .collect();
-    let table = production_table(&dataset, definition, &files)?;
+    let table = production_table(&dataset, definition, &files).await?;
     let name = dataset.root().name().to_lowercase();
     let query = Query::parse(&arguments.sql, "the command line")?;
     let session = Session::new(&SessionOptions::default())?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::answer::{table, thousands};
 use crate::check::{Finding, Verdict, percent};
 use crate::compare::{Diff, Example};
+use crate::identity::Real;
 
 /// Findings that are no pass, and how many there are of each verdict.
 pub(super) fn findings(findings: &[Finding]) -> String {
@@ -37,7 +38,8 @@ pub(super) fn diff(diff: &Diff) -> String {
         thousands(diff.only_candidate),
     );
     if !diff.columns.is_empty() {
-        let optional = |value: Option<f64>| value.map_or("-".to_owned(), |value| value.to_string());
+        let optional =
+            |value: Option<Real>| value.map_or("-".to_owned(), |value| value.to_string());
         text += &table(
             &["column", "values changed", "null before", "null after", "net change", "largest"],
             diff.columns.iter().map(|(name, column)| {

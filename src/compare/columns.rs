@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorKind, Result, from_arrow};
+use crate::identity::Real;
 use crate::metrics::FloatSum;
 
 /// How one column's values differ over paired rows.
@@ -28,10 +29,10 @@ pub struct ColumnDiff {
     pub null_only_candidate: u64,
     /// Numbers on both sides: the sum of candidate minus production, as a double.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub net_change: Option<f64>,
+    pub net_change: Option<Real>,
     /// Numbers on both sides: the largest change by magnitude, with its sign.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub largest_change: Option<f64>,
+    pub largest_change: Option<Real>,
 }
 
 impl ColumnDiff {
@@ -40,11 +41,11 @@ impl ColumnDiff {
         self.null_only_production += other.null_only_production;
         self.null_only_candidate += other.null_only_candidate;
         self.net_change = match (self.net_change, other.net_change) {
-            (Some(one), Some(two)) => Some(one + two),
+            (Some(one), Some(two)) => Some(Real(one.0 + two.0)),
             (one, two) => one.or(two),
         };
         self.largest_change = match (self.largest_change, other.largest_change) {
-            (Some(one), Some(two)) => Some(if two.abs() > one.abs() { two } else { one }),
+            (Some(one), Some(two)) => Some(if two.0.abs() > one.0.abs() { two } else { one }),
             (one, two) => one.or(two),
         };
     }
@@ -152,7 +153,7 @@ fn measure(before: &ArrayRef, after: &ArrayRef, diff: &mut ColumnDiff) {
         }
     }
     if largest.is_some() {
-        diff.net_change = Some(net.value());
-        diff.largest_change = largest;
+        diff.net_change = Some(Real(net.value()));
+        diff.largest_change = largest.map(Real);
     }
 }

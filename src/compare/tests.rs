@@ -3,6 +3,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 
 use super::*;
+use crate::identity::Real;
 
 fn side(rows: &[(i64, Option<f64>, &str)]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable([
@@ -26,7 +27,7 @@ fn rows_are_equal_changed_or_on_one_side_only() {
     assert_eq!((diff.equal, diff.changed, diff.only_production, diff.only_candidate), (1, 2, 1, 1));
     let x = &diff.columns["x"];
     assert_eq!((x.changed, x.null_only_production, x.null_only_candidate), (2, 1, 0));
-    assert_eq!((x.net_change, x.largest_change), (Some(3.0), Some(3.0)));
+    assert_eq!((x.net_change, x.largest_change), (Some(Real(3.0)), Some(Real(3.0))));
     assert!(!diff.columns.contains_key("t"));
     assert_eq!(diff.examples[0].key["id"], "2");
     assert_eq!(diff.examples[0].production.as_ref().unwrap()["x"], "2.0");

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::manifest::{Cause, Changed, FORMAT, Kind, Manifest, SegmentRef, Totals};
 use super::{Dataset, Definition, Partition, Partitions, State, Version, layout, segment};
+use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::identity::{Digest, to_json};
 use crate::storage::{CommitAnswer, Created};
@@ -72,7 +73,12 @@ impl Dataset {
     ///
     /// # Errors
     /// When something before the decisive write failed; then nothing is visible.
-    pub async fn commit(&self, base: &Version, change: &Change) -> Result<CommitOutcome> {
+    pub async fn commit(
+        &self,
+        base: &Version,
+        change: &Change,
+        env: &Env,
+    ) -> Result<CommitOutcome> {
         let before = self.partitions(base).await?;
         let after = stamped(before.clone(), change, base.number() + 1);
         let lineage = Lineage {
@@ -83,7 +89,7 @@ impl Dataset {
             definition: base.manifest.definition.clone(),
         };
         let manifest = manifest_of(lineage, change, &before, &after)?;
-        self.create_version(manifest, &after, &base.manifest.segments, change).await
+        self.create_version(manifest, &after, &base.manifest.segments, change, env).await
     }
 
     /// Makes version 1.
@@ -96,12 +102,13 @@ impl Dataset {
         definition: Definition,
         policy: Digest,
         change: &Change,
+        env: &Env,
     ) -> Result<CommitOutcome> {
         let before = Partitions::default();
         let after = stamped(before.clone(), change, 1);
         let lineage = Lineage { dataset, number: 1, parent: None, policy, definition };
         let manifest = manifest_of(lineage, change, &before, &after)?;
-        self.create_version(manifest, &after, &[], change).await
+        self.create_version(manifest, &after, &[], change, env).await
     }
 
     async fn create_version(
@@ -110,6 +117,7 @@ impl Dataset {
         after: &Partitions,
         old: &[SegmentRef],
         change: &Change,
+        env: &Env,
     ) -> Result<CommitOutcome> {
         let rows: Vec<Partition> = after.all().cloned().collect();
         for encoded in segment::encode_all(&rows, old)? {
@@ -138,7 +146,10 @@ impl Dataset {
         let path = layout::intent(&manifest.commit_id);
         let (Created::New(_) | Created::Exists) =
             self.control().create(&path, to_json(&intent)?).await?;
-        self.decide(manifest).await
+        env.reach("intent");
+        let outcome = self.decide(manifest).await?;
+        env.reach("commit");
+        Ok(outcome)
     }
 
     async fn decide(&self, manifest: Manifest) -> Result<CommitOutcome> {

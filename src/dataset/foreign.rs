@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{DataFile, Dataset, Partition, Place};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::identity::file_hash;
 use crate::storage::{Listing, Object};
 
@@ -92,7 +92,7 @@ impl Dataset {
     }
 
     /// Whether an object is the file, by its tag, or else by its hash.
-    async fn is_same(&self, file: &DataFile, found: &Object) -> Result<bool> {
+    pub(super) async fn is_same(&self, file: &DataFile, found: &Object) -> Result<bool> {
         if file.object().is_same_as(found) {
             return Ok(true);
         }
@@ -104,6 +104,35 @@ impl Dataset {
         let hash = file_hash(&reader.read_all().await?);
         reader.finish()?;
         Ok(hash == file.hash)
+    }
+
+    /// The object that a recorded file is now. With another tag but the same size and hash it is
+    /// the same object: a restored or moved root changes every tag.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is gone or has other bytes.
+    pub async fn current_object(&self, file: &DataFile) -> Result<Object> {
+        let root = self.place(file.place);
+        let Some(found) = root.find(&file.path).await? else {
+            return Err(Error::corrupt("a file that is recorded is gone")
+                .with("file", self.public_path(file))
+                .hint("see what else changed: reissue files --check"));
+        };
+        let object = root.absolute(&found);
+        if self.is_same(file, &found).await? {
+            Ok(object)
+        } else {
+            Err(self.not_recorded(file, &object))
+        }
+    }
+
+    /// A file is there, but is not what was recorded of it.
+    pub(crate) fn not_recorded(&self, file: &DataFile, found: &Object) -> Error {
+        Error::corrupt("a file has other bytes than were recorded")
+            .with("file", self.public_path(file))
+            .with("recorded", format!("{} bytes, BLAKE3 {}", file.size, file.hash))
+            .with("found", format!("{} bytes", found.size))
+            .hint("see what else changed: reissue files --check")
     }
 
     /// Whether a stored file is still what was recorded of it.

@@ -96,7 +96,7 @@ impl Dataset {
             at: env.now(),
             policy: None,
         };
-        match self.commit_first(id, options.definition, policy, &change).await? {
+        match self.commit_first(id, options.definition, policy, &change, env).await? {
             CommitOutcome::Committed(version) => Ok(InitOutcome::Made(version)),
             CommitOutcome::Lost(version) => Ok(InitOutcome::Already(version)),
             CommitOutcome::Unknown(error) => Err(error),
@@ -143,7 +143,7 @@ impl Dataset {
             at: env.now(),
             policy: None,
         };
-        match self.commit(&head, &change).await? {
+        match self.commit(&head, &change, env).await? {
             CommitOutcome::Committed(version) => Ok((version, names, found.refused)),
             CommitOutcome::Lost(version) => Err(Error::new(
                 ErrorKind::Conflict,

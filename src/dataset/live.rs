@@ -93,7 +93,9 @@ impl Dataset {
             return Err(Error::invalid(format!("the file is not of this dataset: {what}"))
                 .with("file", url));
         }
-        let (copied, hash) = copy(&root, &object, self.control(), path).await?;
+        let (copied, hash) = copy(&root, &object, self.control(), path)
+            .await?
+            .ok_or_else(|| Error::internal("an attempt's path was taken").with("object", path))?;
         Ok(DataFile::new(Place::Control, &copied, footer.rows(), hash))
     }
 
@@ -116,7 +118,7 @@ impl Dataset {
                 partition.superseded = now.root_files().cloned().collect();
             }
             let change = live_change(live, &head, &partition, &current, env)?;
-            match self.commit(&head, &change).await? {
+            match self.commit(&head, &change, env).await? {
                 CommitOutcome::Committed(version) => return Ok(LiveOutcome::Committed(version)),
                 // Somebody else's commit of another partition is no conflict: look again.
                 CommitOutcome::Lost(_) => head = self.head().await?,
@@ -191,13 +193,14 @@ fn live_change(
     })
 }
 
-/// Copies an object, piece by piece, to a new path; its hash comes with it.
+/// Copies an object, piece by piece, to a new path; its hash comes with it. `None` when somebody
+/// else has written the path meanwhile.
 pub(super) async fn copy(
     from: &Root,
     object: &Object,
     to: &Root,
     path: &str,
-) -> Result<(Object, String)> {
+) -> Result<Option<(Object, String)>> {
     const PIECE: u64 = 8 << 20;
     let reader = from.store().open(&from.absolute(object))?;
     let mut writer = to.writer(path).await?;
@@ -209,6 +212,6 @@ pub(super) async fn copy(
         at = end;
     }
     reader.finish()?;
-    let written = writer.finish().await?;
-    Ok((Object { path: path.to_owned(), ..written.object }, written.hash))
+    let written = writer.finish_unless_exists().await?;
+    Ok(written.map(|written| (Object { path: path.to_owned(), ..written.object }, written.hash)))
 }

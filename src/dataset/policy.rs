@@ -134,7 +134,7 @@ impl Dataset {
             at: env.now(),
             policy: Some(digest),
         };
-        match self.commit(&head, &change).await? {
+        match self.commit(&head, &change, env).await? {
             CommitOutcome::Committed(version) => Ok(version),
             CommitOutcome::Lost(version) => Err(Error::new(
                 ErrorKind::Conflict,

@@ -255,6 +255,7 @@ struct Context<'a> {
 impl Context<'_> {
     /// What decides, as far as it follows from spec and SQL; the caller adds the partitions.
     fn decides(&self) -> Decides {
+        let stored = self.spec.parameters.iter().map(|(name, one)| (name.clone(), one.into()));
         Decides {
             dataset: String::new(),
             definition: self.definition.clone(),
@@ -263,7 +264,7 @@ impl Context<'_> {
             sql: self.query.text().to_owned(),
             canonical_sql: self.query.canonical().to_owned(),
             order_sensitive: self.prepared.order_sensitive.clone(),
-            parameters: self.spec.parameters.clone(),
+            parameters: stored.collect(),
             as_of: None,
             sources: self.pins.clone(),
             partitions: Vec::new(),

@@ -22,7 +22,7 @@ use crate::calendar::{Interval, Span};
 use crate::dataset::{ColumnDef, Definition, TimeKind};
 use crate::error::Result;
 use crate::identity::Digest;
-use crate::spec::{Checks, Expect, Limits, Parameter, Unit, Window};
+use crate::spec::{Checks, Expect, Limits, Parameter, StoredParameter, Unit, Window};
 use crate::storage::Object;
 
 pub use build::{PlanOptions, Planned, build};
@@ -80,7 +80,7 @@ pub struct Decides {
     /// What in it depends on the order of rows, in words.
     pub order_sensitive: Vec<String>,
     /// The spec's own parameters.
-    pub parameters: BTreeMap<String, Parameter>,
+    pub parameters: BTreeMap<String, StoredParameter>,
     /// The value of `$as_of`, when the SQL uses it.
     pub as_of: Option<DateTime<Utc>>,
     /// The inputs, pinned.
@@ -231,6 +231,15 @@ impl Plan {
     pub fn partition(&self, name: &str) -> Option<(usize, &PlannedPartition)> {
         let mut all = self.decides.partitions.iter().enumerate();
         all.find(|(_, partition)| partition.interval.name == name)
+    }
+
+    /// The spec's own parameters.
+    ///
+    /// # Errors
+    /// `Corrupt` when a stored value is none.
+    pub fn parameters(&self) -> Result<BTreeMap<String, Parameter>> {
+        let stored = self.decides.parameters.iter();
+        stored.map(|(name, value)| Ok((name.clone(), value.parameter()?))).collect()
     }
 
     /// Everybody whose work the candidate is: they cannot approve it.

@@ -116,7 +116,7 @@ async fn files_of_version(dataset: &Dataset, head: &crate::dataset::Version) -> 
             if column.placement == Placement::Path {
                 path_values.insert(column.column.clone(), partition.name.clone());
             }
-            let object = dataset.object_of(file);
+            let object = dataset.current_object(file).await?;
             found.push(Found { object, path_values, hash: Some(file.hash.clone()) });
         }
     }

@@ -121,9 +121,11 @@ pub async fn publish(
             Err(outcome) => return Ok(explain(outcome, &past, scope)),
         };
         let change = change_of(&prepared, plan, scope, &past, &head, actor, env)?;
-        match dataset.commit(&head, &change).await? {
+        match dataset.commit(&head, &change, env).await? {
             CommitOutcome::Committed(version) => {
-                return finish(dataset, version, prepared.partitions).await;
+                let outcome = finish(dataset, version, prepared.partitions).await;
+                env.reach("published");
+                return outcome;
             }
             // Another commit took the number. Whether it is a conflict is a matter of content:
             // look again from the start.

@@ -156,7 +156,7 @@ pub async fn rollback(
         at: env.now(),
         policy: None,
     };
-    match dataset.commit(head, &change).await? {
+    match dataset.commit(head, &change, env).await? {
         CommitOutcome::Committed(version) => Ok(RollbackOutcome::RolledBack { version, preview }),
         CommitOutcome::Lost(version) => {
             Ok(RollbackOutcome::Moved { expected: head.number(), head: version.number() })

@@ -237,7 +237,7 @@ impl Checker<'_> {
                 sources.insert(name.clone(), table);
             }
             let files = [(&partition.interval, record.files.as_slice())];
-            let candidate = production_table(self.dataset, &decides.definition, &files)?;
+            let candidate = production_table(self.dataset, &decides.definition, &files).await?;
             let candidate = BTreeMap::from([("candidate".to_owned(), candidate)]);
             let one = self.value(&balance.source, &balance.name, sources, partition).await?;
             let two = self.value(&balance.candidate, &balance.name, candidate, partition).await?;
@@ -262,7 +262,8 @@ impl Checker<'_> {
         }
         let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
         let column = &decides.definition.partition;
-        let parameters = Parameters::of(&partition.interval, column, as_of, &decides.parameters)?;
+        let parameters =
+            Parameters::of(&partition.interval, column, as_of, &self.plan.parameters()?)?;
         let stream = session.run(&query, &parameters, &[]).await?;
         let batches: Vec<RecordBatch> = stream
             .try_collect()

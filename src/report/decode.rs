@@ -11,9 +11,10 @@ use futures::TryStreamExt as _;
 
 use crate::calendar::Interval;
 use crate::dataset::{DataFile, Dataset, Definition, Placement};
-use crate::error::{Error, ErrorKind, Result, from_arrow};
+use crate::error::{ErrorKind, Result, from_arrow};
 use crate::identity::file_hash;
 use crate::query::{PinnedFile, PinnedTable};
+use crate::storage::Object;
 
 /// Rows of a decoded batch.
 const BATCH_ROWS: usize = 32_768;
@@ -21,8 +22,8 @@ const BATCH_ROWS: usize = 32_768;
 /// A table over a partition's files, with the partition column as readers see it.
 ///
 /// # Errors
-/// `Invalid` when the partition's value cannot be represented.
-pub(crate) fn production_table(
+/// `Corrupt` when a file is not what the version says.
+pub(crate) async fn production_table(
     dataset: &Dataset,
     definition: &Definition,
     partitions: &[(&Interval, &[DataFile])],
@@ -36,7 +37,7 @@ pub(crate) fn production_table(
         }
         for file in *files {
             pinned.push(PinnedFile {
-                object: dataset.object_of(file),
+                object: dataset.current_object(file).await?,
                 store: Arc::clone(dataset.place(file.place).store()),
                 footer: None,
                 path_values: path_values.clone(),
@@ -73,26 +74,10 @@ pub(crate) async fn decode_partition(
 }
 
 /// The object of a file, once its bytes have the recorded hash.
-async fn verified(dataset: &Dataset, file: &DataFile) -> Result<crate::storage::Object> {
-    let path = dataset.public_path(file);
-    let root = dataset.place(file.place);
-    let found = root
-        .find(&file.path)
-        .await?
-        .ok_or_else(|| Error::corrupt("a file that is recorded is gone").with("file", &path))?;
-    let object = root.absolute(&found);
-    let reader = root.store().open(&object)?;
+async fn verified(dataset: &Dataset, file: &DataFile) -> Result<Object> {
+    let object = dataset.current_object(file).await?;
+    let reader = dataset.place(file.place).store().open(&object)?;
     let hash = file_hash(&reader.read_all().await?);
     reader.finish()?;
-    if found.size != file.size || hash != file.hash {
-        return Err(Error::corrupt("a file has other bytes than were recorded")
-            .with("file", path)
-            .with("recorded", format!("{} bytes, {}", file.size, short(&file.hash)))
-            .with("found", format!("{} bytes, {}", found.size, short(&hash))));
-    }
-    Ok(object)
-}
-
-fn short(hash: &str) -> &str {
-    hash.get(..12).unwrap_or(hash)
+    if hash == file.hash { Ok(object) } else { Err(dataset.not_recorded(file, &object)) }
 }

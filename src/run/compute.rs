@@ -44,6 +44,7 @@ pub(super) async fn compute(runner: &Runner<'_>, partition: &PlannedPartition) -
     };
     // ORDER: the claim precedes the data, so that every file under data/ belongs to an attempt.
     store_step(runner.dataset, runner.plan, (name, &attempt, "started"), &started).await?;
+    runner.env.reach("claim");
     let mut pass = Pass::new(runner, partition, &attempt)?;
     let failure = match pass.run().await {
         Ok(()) => None,
@@ -66,7 +67,9 @@ pub(super) async fn compute(runner: &Runner<'_>, partition: &PlannedPartition) -
             started_at,
             finished_at: runner.env.now(),
         };
+        runner.env.reach("record");
         let record = store_record(runner.dataset, runner.plan, record).await?;
+        runner.env.reach("recorded");
         return Ok(Computed::Recorded(Box::new(record)));
     }
     let error = failure.unwrap_or_else(|| Error::new(ErrorKind::Failed, "a check failed"));
@@ -138,7 +141,7 @@ impl<'a> Pass<'a> {
         }
         let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
         let parameters =
-            Parameters::of(&self.partition.interval, column, as_of, &decides.parameters)?;
+            Parameters::of(&self.partition.interval, column, as_of, &runner.plan.parameters()?)?;
         let mut stream = session.run(&runner.query, &parameters, &decides.key).await?;
         while let Some(batch) = stream.next().await {
             let batch =
@@ -160,10 +163,11 @@ impl<'a> Pass<'a> {
             let sink = self.runner.dataset.control().writer(&self.path).await?;
             self.writer = Some(FileWriter::new(Arc::clone(&self.schema), sink)?);
         }
-        match &mut self.writer {
-            Some(writer) => writer.write(&rows).await,
-            None => Ok(()),
+        if let Some(writer) = &mut self.writer {
+            writer.write(&rows).await?;
         }
+        self.runner.env.reach("write");
+        Ok(())
     }
 
     fn findings(&self) -> Vec<crate::check::Finding> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::identity::Real;
 
 /// Declared checks; those that need no declaration always run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +43,7 @@ pub struct RowBounds {
     pub max: Option<u64>,
     /// At most this share of production's rows more or fewer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_relative_change: Option<f64>,
+    pub max_relative_change: Option<Real>,
 }
 
 /// Bounds on a share of nulls.
@@ -51,10 +52,10 @@ pub struct RowBounds {
 pub struct NullRate {
     /// At most, of each partition's rows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max: Option<f64>,
+    pub max: Option<Real>,
     /// At most this much more or less than production's share, over the range.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_change: Option<f64>,
+    pub max_change: Option<Real>,
 }
 
 /// Bounds on a sum.
@@ -62,7 +63,7 @@ pub struct NullRate {
 #[serde(deny_unknown_fields)]
 pub struct SumBounds {
     /// At most this share of production's sum more or less.
-    pub max_relative_change: f64,
+    pub max_relative_change: Real,
 }
 
 /// Bounds on values.
@@ -71,10 +72,10 @@ pub struct SumBounds {
 pub struct Bounds {
     /// No value is less.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub min: Option<f64>,
+    pub min: Option<Real>,
     /// No value is greater.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max: Option<f64>,
+    pub max: Option<Real>,
 }
 
 /// Two queries that must give the same single value for each partition.
@@ -116,7 +117,7 @@ pub struct Count {
     pub max: Option<u64>,
     /// At most this share of production's rows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_fraction: Option<f64>,
+    pub max_fraction: Option<Real>,
 }
 
 impl Expect {
@@ -149,7 +150,7 @@ impl Checks {
             share(&format!("null_rate.{column}"), rate.max_change)?;
         }
         for (column, bounds) in &self.range {
-            ordered(&format!("range.{column}"), bounds.min, bounds.max)?;
+            ordered(&format!("range.{column}"), bounds.min.map(|r| r.0), bounds.max.map(|r| r.0))?;
         }
         for (column, values) in &self.domain {
             if values.is_empty() {
@@ -169,9 +170,9 @@ fn ordered(name: &str, min: Option<f64>, max: Option<f64>) -> Result<()> {
     }
 }
 
-fn share(name: &str, value: Option<f64>) -> Result<()> {
+fn share(name: &str, value: Option<Real>) -> Result<()> {
     match value {
-        Some(value) if !(0.0..=1.0).contains(&value) => {
+        Some(value) if !(0.0..=1.0).contains(&value.0) => {
             Err(Error::invalid(format!("{name}: {value} is no share"))
                 .hint("a share is between 0 and 1: 0.05 is five in a hundred"))
         }

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 
 pub use checks::{Balance, Bounds, Checks, Count, Expect, NullRate, RowBounds, SumBounds};
 pub use limits::Limits;
-pub use parameters::Parameter;
+pub use parameters::{Parameter, StoredParameter};
 pub use toml_text::read_toml;
 pub use window::Window;
 

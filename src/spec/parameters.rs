@@ -6,6 +6,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+/// A parameter as a plan keeps it: its kind and its value as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredParameter {
+    /// `boolean`, `integer`, `float`, `datetime` or `text`.
+    pub kind: String,
+    /// The value.
+    pub value: String,
+}
+
+impl From<&Parameter> for StoredParameter {
+    fn from(parameter: &Parameter) -> Self {
+        let (kind, value) = match parameter {
+            Parameter::Boolean(value) => ("boolean", value.to_string()),
+            Parameter::Integer(value) => ("integer", value.to_string()),
+            Parameter::Float(value) => ("float", format!("{value:?}")),
+            Parameter::Datetime(value) => ("datetime", value.to_string()),
+            Parameter::Text(value) => ("text", value.clone()),
+        };
+        Self { kind: kind.to_owned(), value }
+    }
+}
+
+impl StoredParameter {
+    /// The parameter.
+    ///
+    /// # Errors
+    /// `Corrupt` when the text is no value of its kind.
+    pub fn parameter(&self) -> Result<Parameter> {
+        let wrong = || Error::corrupt(format!("{:?} is no {}", self.value, self.kind));
+        Ok(match self.kind.as_str() {
+            "boolean" => Parameter::Boolean(self.value.parse().map_err(|_| wrong())?),
+            "integer" => Parameter::Integer(self.value.parse().map_err(|_| wrong())?),
+            "float" => Parameter::Float(self.value.parse().map_err(|_| wrong())?),
+            "datetime" => Parameter::Datetime(self.value.parse().map_err(|_| wrong())?),
+            "text" => Parameter::Text(self.value.clone()),
+            _ => return Err(wrong()),
+        })
+    }
+}
+
 /// One parameter: an integer, float, string, boolean, date or timestamp.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

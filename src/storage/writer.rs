@@ -98,17 +98,25 @@ impl ObjectWriter {
     ///
     /// # Errors
     /// As [`ObjectWriter::write`]; `Internal` when the path was taken meanwhile.
-    pub async fn finish(mut self) -> Result<Written> {
+    pub async fn finish(self) -> Result<Written> {
+        let path = self.path.clone();
+        self.finish_unless_exists()
+            .await?
+            .ok_or_else(|| Error::internal("an object would be written twice").with("object", path))
+    }
+
+    /// The same, for paths made from content: `None` when somebody else has written them meanwhile.
+    ///
+    /// # Errors
+    /// As [`ObjectWriter::write`].
+    pub async fn finish_unless_exists(mut self) -> Result<Option<Written>> {
         self.counters.put(usize::try_from(self.size).unwrap_or(usize::MAX));
         self.send_part().await?;
         let hash = self.hash.finalize().to_hex().to_string();
         let object = match self.sink {
             Sink::Local(file) => match file.finish()? {
                 Created::New(object) => object,
-                Created::Exists => {
-                    return Err(Error::internal("an object would be written twice")
-                        .with("object", self.path));
-                }
+                Created::Exists => return Ok(None),
             },
             Sink::Remote { store, mut upload, .. } => {
                 if let Err(error) = upload.complete().await {
@@ -121,7 +129,7 @@ impl ObjectWriter {
                 })?
             }
         };
-        Ok(Written { object, hash })
+        Ok(Some(Written { object, hash }))
     }
 
     /// Gives up: parts already sent are removed from the store.

@@ -36,11 +36,11 @@ const BAD_DAY: &str = "2013-01-17";
 type Correction = (&'static str, i32, &'static str, i32, i32);
 
 /// Corrections of real flights of day 17, as they should be.
-const GOOD: [Correction; 2] = [("UA", 1545, "EWR", 41, 0), ("B6", 725, "JFK", 3, 0)];
+const GOOD: [Correction; 2] = [("AA", 145, "JFK", 41, 0), ("AA", 269, "JFK", 3, 0)];
 
 /// The same as they were delivered: one row twice, one moved to the next day.
 const BAD: [Correction; 3] =
-    [("UA", 1545, "EWR", 41, 0), ("UA", 1545, "EWR", 41, 0), ("B6", 725, "JFK", 3, 1)];
+    [("AA", 145, "JFK", 41, 0), ("AA", 145, "JFK", 41, 0), ("AA", 269, "JFK", 3, 1)];
 
 /// A folder with everything that the story needs.
 #[derive(Debug)]

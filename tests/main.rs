@@ -1,0 +1,20 @@
+//! The one integration binary: everything through the built program or the public API.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+#![expect(clippy::disallowed_methods, reason = "tests make and break files")]
+
+mod common;
+
+mod bad_input;
+mod determinism;
+mod exercise;
+mod kills;
+mod live_writers;
+mod pitfalls;
+mod races;
+mod readers;
+mod ten_days;
