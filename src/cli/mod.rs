@@ -1,4 +1,4 @@
-//! The command line: arguments in, an [`Answer`] out.
+//! The command line: arguments in, an answer out.
 //!
 //! Data goes to stdout, everything else to stderr. Every command can answer in JSON (`--json`):
 //! one object on one line. The exit code says what a scheduler should do (see [`exit`]).
