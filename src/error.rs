@@ -172,7 +172,8 @@ impl Error {
         let mut next = std::error::Error::source(self);
         while let Some(cause) = next {
             let text = cause.to_string();
-            if causes.last() != Some(&text) {
+            // Many errors repeat what is underneath them.
+            if !causes.last().is_some_and(|above: &String| above.contains(&text)) {
                 causes.push(text);
             }
             next = cause.source();

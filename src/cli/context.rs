@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::dataset::Dataset;
@@ -14,7 +15,7 @@ use crate::storage::{Environment, Stores};
 /// The surroundings of one command.
 #[derive(Debug)]
 pub(super) struct Context {
-    pub(super) stores: Stores,
+    pub(super) stores: Arc<Stores>,
     pub(super) env: Env,
     pub(super) json: bool,
     actor: Option<String>,
@@ -31,7 +32,7 @@ impl Context {
             Some(halt) => Env::system().watched(move |point| halt.reached(point)),
             None => Env::system(),
         };
-        Self { stores: Stores::new(environment), env, json, actor, dataset }
+        Self { stores: Arc::new(Stores::new(environment)), env, json, actor, dataset }
     }
 
     /// Who acts.

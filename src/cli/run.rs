@@ -1,5 +1,6 @@
 //! `run` and `pause`.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
@@ -50,13 +51,12 @@ pub(super) async fn run(context: &Context, arguments: RunArguments) -> Result<An
     };
     let stop = Stop::default();
     let signal = listen(stop.clone())?;
-    let show = Shown::new(context.on_terminal(), context.json);
+    let show = Arc::new(Shown::new(context.on_terminal(), context.json));
+    let shown = Arc::clone(&show);
+    let listener = Arc::new(move |progress| shown.see(&progress));
     let begun = Instant::now();
     let outcome =
-        run_plan(&context.stores, &dataset, &plan, &options, &context.env, &stop, &|progress| {
-            show.see(&progress);
-        })
-        .await;
+        run_plan(&context.stores, &dataset, &plan, &options, &context.env, &stop, listener).await;
     show.finish();
     let interrupted = signal.code();
     signal.handle.abort();
@@ -126,7 +126,7 @@ fn store_counts(context: &Context) -> serde_json::Value {
 /// Listens for signals: the first one stops the run, which leaves everything clean.
 struct Signal {
     handle: tokio::task::JoinHandle<()>,
-    received: std::sync::Arc<std::sync::atomic::AtomicU8>,
+    received: Arc<std::sync::atomic::AtomicU8>,
 }
 
 impl Signal {
@@ -144,8 +144,8 @@ fn listen(stop: Stop) -> Result<Signal> {
         |error: std::io::Error| crate::error::Error::internal("listen for signals").because(error);
     let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
-    let received = std::sync::Arc::new(std::sync::atomic::AtomicU8::new(0));
-    let shared = std::sync::Arc::clone(&received);
+    let received = Arc::new(std::sync::atomic::AtomicU8::new(0));
+    let shared = Arc::clone(&received);
     let handle = tokio::spawn(async move {
         let code = tokio::select! {
             _ = terminate.recv() => 143,

@@ -11,6 +11,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{SortOptions, cast, filter, or};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorKind, Result, from_arrow};
@@ -51,6 +52,9 @@ impl ColumnDiff {
     }
 }
 
+/// Rows of a partition from which its columns are compared side by side.
+const PARALLEL_ROWS: usize = 1 << 18;
+
 pub(super) struct Compared {
     pub(super) columns: BTreeMap<String, ColumnDiff>,
     pub(super) changed_rows: Vec<usize>,
@@ -62,20 +66,27 @@ pub(super) fn compare_columns(
     right: &RecordBatch,
     key: &[String],
 ) -> Result<Compared> {
+    let schema = right.schema();
+    let pairs: Vec<(&str, &ArrayRef, &ArrayRef)> = schema
+        .fields()
+        .iter()
+        .zip(right.columns())
+        .filter(|(field, _)| !key.contains(field.name()))
+        .filter_map(|(field, candidate)| {
+            Some((field.name().as_str(), left.column_by_name(field.name())?, candidate))
+        })
+        .collect();
+    // Below this, handing columns to other cores costs more than comparing them.
+    let compared: Vec<Option<(&str, BooleanArray, ColumnDiff)>> =
+        if right.num_rows() < PARALLEL_ROWS {
+            pairs.iter().map(compare_column).collect::<Result<_>>()?
+        } else {
+            pairs.par_iter().map(compare_column).collect::<Result<_>>()?
+        };
     let mut columns = BTreeMap::new();
     let mut any: Option<BooleanArray> = None;
-    for (field, candidate) in right.schema().fields().iter().zip(right.columns()) {
-        let Some(production) = left.column_by_name(field.name()) else { continue };
-        if key.contains(field.name()) {
-            continue;
-        }
-        let differs = differing(production, candidate)
-            .map_err(|error| from_arrow(ErrorKind::Unsupported, "compare a column", error))
-            .map_err(|error| error.with("column", field.name()))?;
-        if differs.true_count() == 0 {
-            continue;
-        }
-        columns.insert(field.name().clone(), column_diff(production, candidate, &differs)?);
+    for (name, differs, diff) in compared.into_iter().flatten() {
+        columns.insert(name.to_owned(), diff);
         any = Some(match any {
             None => differs,
             Some(before) => or(&before, &differs)
@@ -84,6 +95,20 @@ pub(super) fn compare_columns(
     }
     let changed_rows = any.map(|any| any.values().set_indices().collect()).unwrap_or_default();
     Ok(Compared { columns, changed_rows })
+}
+
+/// One column's difference; `None` when there is none.
+fn compare_column<'a>(
+    (name, production, candidate): &(&'a str, &ArrayRef, &ArrayRef),
+) -> Result<Option<(&'a str, BooleanArray, ColumnDiff)>> {
+    let differs = differing(production, candidate)
+        .map_err(|error| from_arrow(ErrorKind::Unsupported, "compare a column", error))
+        .map_err(|error| error.with("column", name))?;
+    if differs.true_count() == 0 {
+        return Ok(None);
+    }
+    let diff = column_diff(production, candidate, &differs)?;
+    Ok(Some((*name, differs, diff)))
 }
 
 /// Where two arrays differ; never null.

@@ -53,7 +53,10 @@ impl Dataset {
             Error::invalid("this is no reissue dataset")
                 .with("dataset", self.root())
                 .with("looked for", self.control().public(layout::VERSIONS))
-                .hint(format!("make one: reissue init {} --adopt", self.root()))
+                .hint(format!(
+                    "make one: reissue init {} --adopt --partition <COLUMN> --timezone <ZONE>",
+                    self.root()
+                ))
         })
     }
 

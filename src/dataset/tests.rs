@@ -178,6 +178,28 @@ async fn removed_history_is_noticed() {
 }
 
 #[tokio::test]
+async fn a_commit_whose_first_try_landed_unnoticed_is_committed_not_lost() {
+    let lake = Lake::new();
+    let (dataset, head) = lake.adopted().await;
+    let change = |name: &str| Change {
+        kind: Kind::Commit,
+        cause: Cause::default(),
+        partitions: Vec::new(),
+        commit_id: crate::identity::Digest::of_bytes(name.as_bytes()),
+        actor: "pipeline".into(),
+        at: lake.env.now(),
+        policy: None,
+    };
+    let first = dataset.commit(&head, &change("ours"), &lake.env).await.unwrap();
+    assert!(matches!(first, CommitOutcome::Committed(version) if version.number() == 2));
+    // The reply was lost; the store says that the object exists. It is ours.
+    let again = dataset.commit(&head, &change("ours"), &lake.env).await.unwrap();
+    assert!(matches!(again, CommitOutcome::Committed(version) if version.number() == 2));
+    let other = dataset.commit(&head, &change("another's"), &lake.env).await.unwrap();
+    assert!(matches!(other, CommitOutcome::Lost(version) if version.number() == 2));
+}
+
+#[tokio::test]
 async fn changes_by_writers_who_do_not_know_us_are_seen() {
     let lake = Lake::new();
     let (dataset, version) = lake.adopted().await;

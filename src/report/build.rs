@@ -1,10 +1,12 @@
 //! Checking a run: everything from the stored bytes, decoded again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::{StreamExt as _, TryStreamExt as _};
+use tokio::task::JoinHandle;
 
 use super::{BaseReport, FORMAT, PartitionReport, Report, decode_partition, production_table};
 use crate::candidate::{Candidate, Scope, freeze, partitions_of};
@@ -36,10 +38,10 @@ struct Looked {
 }
 
 /// Everything that looking at a partition needs.
-struct Checker<'a> {
-    stores: &'a Stores,
-    dataset: &'a Dataset,
-    plan: &'a Plan,
+struct Checker {
+    stores: Arc<Stores>,
+    dataset: Dataset,
+    plan: Plan,
     schema: SchemaRef,
     production: Partitions,
 }
@@ -50,7 +52,7 @@ struct Checker<'a> {
 /// `Corrupt` when stored bytes are not what was recorded, `Stale` when a pinned source that a
 /// balance reads has changed. Failed checks are findings of the report.
 pub async fn check(
-    stores: &Stores,
+    stores: &Arc<Stores>,
     dataset: &Dataset,
     plan: &Plan,
     scope: Scope,
@@ -60,21 +62,30 @@ pub async fn check(
     let (candidate, digest) = freeze(dataset, plan, scope, &state).await?;
     let head = dataset.head().await?;
     let checker = Checker {
-        stores,
-        dataset,
-        plan,
+        stores: Arc::clone(stores),
+        dataset: dataset.clone(),
+        plan: plan.clone(),
         schema: plan.decides.definition.file_schema()?,
         production: dataset.partitions(&head).await?,
     };
+    let checker = Arc::new(checker);
     let batches = batch_numbers(plan)?;
-    let looks = plan
+    let looks: Vec<_> = plan
         .decides
         .partitions
         .iter()
         .filter_map(|partition| Some((partition, state.records.get(&partition.interval.name)?)))
         .filter(|(partition, _)| candidate.partitions.contains_key(&partition.interval.name))
-        .map(|(partition, record)| checker.look(partition, record, &batches));
+        .map(|(partition, record)| {
+            let (checker, partition, record) =
+                (Arc::clone(&checker), partition.clone(), record.clone());
+            let batch = batches.get(&partition.interval.name).copied().unwrap_or_default();
+            async move { checker.look(&partition, &record, batch).await }
+        })
+        .collect();
+    // Each partition is a task of its own, so that they share the machine's cores.
     let looked: Vec<Looked> = futures::stream::iter(looks)
+        .map(|look| async { AbortOnDrop(tokio::spawn(look)).join().await })
         .buffered(plan.terms.limits.source_queries)
         .inspect_ok(|looked| progress(&looked.name))
         .try_collect()
@@ -85,6 +96,23 @@ pub async fn check(
     let (Created::New(_) | Created::Exists) =
         dataset.control().create(&path, to_json(&report)?).await?;
     Ok((report, digest))
+}
+
+/// A task that ends with whoever waits for it.
+struct AbortOnDrop(JoinHandle<Result<Looked>>);
+
+impl AbortOnDrop {
+    async fn join(mut self) -> Result<Looked> {
+        (&mut self.0)
+            .await
+            .map_err(|error| Error::internal("a partition's task ended").because(error))?
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 fn batch_numbers(plan: &Plan) -> Result<BTreeMap<String, usize>> {
@@ -141,14 +169,14 @@ fn assemble(
     })
 }
 
-impl Checker<'_> {
+impl Checker {
     async fn look(
         &self,
         partition: &PlannedPartition,
         record: &Record,
-        batches: &BTreeMap<String, usize>,
+        batch: usize,
     ) -> Result<Looked> {
-        let looked = self.look_at(partition, record, batches).await;
+        let looked = self.look_at(partition, record, batch).await;
         looked.map_err(|error| error.with("partition", &partition.interval.name))
     }
 
@@ -156,11 +184,11 @@ impl Checker<'_> {
         &self,
         partition: &PlannedPartition,
         record: &Record,
-        batches: &BTreeMap<String, usize>,
+        batch: usize,
     ) -> Result<Looked> {
         let decides = &self.plan.decides;
         let name = &partition.interval.name;
-        let rows = decode_partition(self.dataset, &self.schema, &record.files).await?;
+        let rows = decode_partition(&self.dataset, &self.schema, &record.files).await?;
         let metrics = measure(&rows, &decides.key)?;
         let mut values = ValueMeter::new(
             &decides.definition.partition,
@@ -196,7 +224,7 @@ impl Checker<'_> {
         let balances = self.balances(partition, record).await?;
         Ok(Looked {
             name: name.clone(),
-            batch: batches.get(name).copied().unwrap_or_default(),
+            batch,
             recorded: record.metrics.clone(),
             report: PartitionReport { metrics, base: base.map(|(report, _)| report), diff },
             findings,
@@ -210,7 +238,7 @@ impl Checker<'_> {
         partition: &PlannedPartition,
     ) -> Result<Option<(BaseReport, RecordBatch)>> {
         let Some(current) = self.production.at(partition.interval.start) else { return Ok(None) };
-        let rows = decode_partition(self.dataset, &self.schema, &current.files).await.map_err(
+        let rows = decode_partition(&self.dataset, &self.schema, &current.files).await.map_err(
             |error| {
                 if error.kind() == ErrorKind::Corrupt { conflict(error, current) } else { error }
             },
@@ -237,7 +265,7 @@ impl Checker<'_> {
                 sources.insert(name.clone(), table);
             }
             let files = [(&partition.interval, record.files.as_slice())];
-            let candidate = production_table(self.dataset, &decides.definition, &files).await?;
+            let candidate = production_table(&self.dataset, &decides.definition, &files).await?;
             let candidate = BTreeMap::from([("candidate".to_owned(), candidate)]);
             let one = self.value(&balance.source, &balance.name, sources, partition).await?;
             let two = self.value(&balance.candidate, &balance.name, candidate, partition).await?;

@@ -32,7 +32,7 @@ pub(crate) fn query_of(plan: &Plan) -> Result<Query> {
 ///
 /// Errors of the partition itself become evidence; only what concerns the whole run (the store
 /// does not answer, a signal) is an error here.
-pub(super) async fn compute(runner: &Runner<'_>, partition: &PlannedPartition) -> Result<Computed> {
+pub(super) async fn compute(runner: &Runner, partition: &PlannedPartition) -> Result<Computed> {
     let attempt = runner.env.id();
     let started_at = runner.env.now();
     let name = &partition.interval.name;
@@ -43,7 +43,7 @@ pub(super) async fn compute(runner: &Runner<'_>, partition: &PlannedPartition) -
         at: started_at,
     };
     // ORDER: the claim precedes the data, so that every file under data/ belongs to an attempt.
-    store_step(runner.dataset, runner.plan, (name, &attempt, "started"), &started).await?;
+    store_step(&runner.dataset, &runner.plan, (name, &attempt, "started"), &started).await?;
     runner.env.reach("claim");
     let mut pass = Pass::new(runner, partition, &attempt)?;
     let failure = match pass.run().await {
@@ -68,7 +68,7 @@ pub(super) async fn compute(runner: &Runner<'_>, partition: &PlannedPartition) -
             finished_at: runner.env.now(),
         };
         runner.env.reach("record");
-        let record = store_record(runner.dataset, runner.plan, record).await?;
+        let record = store_record(&runner.dataset, &runner.plan, record).await?;
         runner.env.reach("recorded");
         return Ok(Computed::Recorded(Box::new(record)));
     }
@@ -89,7 +89,7 @@ pub(super) async fn compute(runner: &Runner<'_>, partition: &PlannedPartition) -
         ended_at: runner.env.now(),
     };
     pass.abort().await;
-    store_step(runner.dataset, runner.plan, (name, &attempt, "failed"), &failed).await?;
+    store_step(&runner.dataset, &runner.plan, (name, &attempt, "failed"), &failed).await?;
     Ok(Computed::Failed(Box::new(failed)))
 }
 
@@ -100,7 +100,7 @@ fn is_of_the_run(error: &Error) -> bool {
 
 /// One pass over one partition's rows.
 struct Pass<'a> {
-    runner: &'a Runner<'a>,
+    runner: &'a Runner,
     partition: &'a PlannedPartition,
     path: String,
     schema: SchemaRef,
@@ -110,7 +110,7 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(runner: &'a Runner<'a>, partition: &'a PlannedPartition, attempt: &str) -> Result<Self> {
+    fn new(runner: &'a Runner, partition: &'a PlannedPartition, attempt: &str) -> Result<Self> {
         let decides = &runner.plan.decides;
         let column = &decides.definition.partition;
         let schema = decides.definition.file_schema()?;

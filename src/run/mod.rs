@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use datafusion::execution::memory_pool::MemoryPool;
 use futures::StreamExt as _;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::dataset::Dataset;
 use crate::env::Env;
@@ -119,16 +120,19 @@ impl RunOutcome {
     }
 }
 
+/// Told what happens, from any thread.
+pub type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
+
 /// Everything one run shares.
-struct Runner<'a> {
-    stores: &'a Stores,
-    dataset: &'a Dataset,
-    plan: &'a Plan,
+struct Runner {
+    stores: Arc<Stores>,
+    dataset: Dataset,
+    plan: Plan,
     query: Query,
-    options: &'a RunOptions,
-    env: &'a Env,
-    stop: &'a Stop,
-    progress: &'a (dyn Fn(Progress) + Sync),
+    options: RunOptions,
+    env: Env,
+    stop: Stop,
+    progress: ProgressListener,
     memory: Arc<dyn MemoryPool>,
     spill: SpillFolder,
     queries: Semaphore,
@@ -140,13 +144,13 @@ struct Runner<'a> {
 /// `Stale` when the plan has expired or production's id is another; `Invalid` when its logic no
 /// longer reads. A partition's failure is part of the outcome, not an error.
 pub async fn run(
-    stores: &Stores,
+    stores: &Arc<Stores>,
     dataset: &Dataset,
     plan: &Plan,
     options: &RunOptions,
     env: &Env,
     stop: &Stop,
-    progress: &(dyn Fn(Progress) + Sync),
+    progress: ProgressListener,
 ) -> Result<RunOutcome> {
     check_terms(dataset, plan, env).await?;
     dataset.control().store().sweep_unfinished(&dataset.control().full(""))?;
@@ -154,20 +158,20 @@ pub async fn run(
     let limits = &plan.terms.limits;
     let bytes = usize::try_from(limits.memory.as_u64()).unwrap_or(usize::MAX);
     let runner = Runner {
-        stores,
-        dataset,
-        plan,
+        stores: Arc::clone(stores),
+        dataset: dataset.clone(),
+        plan: plan.clone(),
         query: query_of(plan)?,
-        options,
-        env,
-        stop,
+        options: options.clone(),
+        env: env.clone(),
+        stop: stop.clone(),
         progress,
         memory: SessionOptions::pool(bytes),
         spill: SpillFolder::new(plan.id.short(), limits.spill.as_u64())?,
         queries: Semaphore::new(limits.source_queries),
     };
     store_event(dataset, &plan.id, "run-started", &options.actor, "", env).await?;
-    let outcome = runner.run(&state).await?;
+    let outcome = Arc::new(runner).run(&state).await?;
     let word = if outcome.is_complete() { "run-finished" } else { "run-stopped" };
     let detail = format!("{} computed, {} failed", outcome.computed, outcome.failed.len());
     store_event(dataset, &plan.id, word, &options.actor, &detail, env).await?;
@@ -204,8 +208,8 @@ pub(crate) fn check_expiry(plan: &Plan, env: &Env) -> Result<()> {
     }
 }
 
-impl Runner<'_> {
-    async fn run(&self, state: &RunState) -> Result<RunOutcome> {
+impl Runner {
+    async fn run(self: &Arc<Self>, state: &RunState) -> Result<RunOutcome> {
         let partitions = &self.plan.decides.partitions;
         let done: BTreeSet<&str> = state.records.keys().map(String::as_str).collect();
         let mut outcome = RunOutcome {
@@ -247,7 +251,7 @@ impl Runner<'_> {
 
     /// Takes over results of equal recipe that other plans' runs left.
     async fn take_over(&self, done: &BTreeSet<&str>) -> Result<BTreeSet<String>> {
-        let kept = crate::plan::find_kept(self.dataset, self.plan).await?;
+        let kept = crate::plan::find_kept(&self.dataset, &self.plan).await?;
         let mut names = BTreeSet::new();
         for (name, one) in kept {
             if done.contains(name.as_str()) {
@@ -255,7 +259,7 @@ impl Runner<'_> {
             }
             let rows = one.record.metrics.rows;
             let record = Record { kept_from: Some(one.plan), ..one.record };
-            store_record(self.dataset, self.plan, record).await?;
+            store_record(&self.dataset, &self.plan, record).await?;
             (self.progress)(Progress::Recorded { partition: name.clone(), rows, kept: true });
             names.insert(name);
         }
@@ -263,7 +267,7 @@ impl Runner<'_> {
     }
 
     async fn run_batch(
-        &self,
+        self: &Arc<Self>,
         batch: Vec<usize>,
         started_at: chrono::DateTime<chrono::Utc>,
     ) -> Result<RunOutcome> {
@@ -272,8 +276,16 @@ impl Runner<'_> {
             outcome.stopped = Some(reason);
             return Ok(outcome);
         }
-        let work = batch.iter().map(|number| self.run_partition(*number));
-        for result in futures::future::join_all(work).await {
+        // Each partition is a task of its own, so that they share the machine's cores. Dropping
+        // the set ends them.
+        let mut work = JoinSet::new();
+        for number in batch {
+            let runner = Arc::clone(self);
+            work.spawn(async move { runner.run_partition(number).await });
+        }
+        while let Some(result) = work.join_next().await {
+            let result = result
+                .map_err(|error| Error::internal("a partition's task ended").because(error))?;
             match result? {
                 None => outcome.stopped = Some("stopped by a signal".to_owned()),
                 Some(Computed::Recorded(_)) => outcome.computed += 1,
@@ -295,10 +307,10 @@ impl Runner<'_> {
         {
             return Ok(Some(format!("outside the window {window}")));
         }
-        if pause_requested(self.dataset, &self.plan.id, started_at).await? {
+        if pause_requested(&self.dataset, &self.plan.id, started_at).await? {
             return Ok(Some("paused".to_owned()));
         }
-        check_expiry(self.plan, self.env)?;
+        check_expiry(&self.plan, &self.env)?;
         Ok(None)
     }
 
@@ -314,7 +326,7 @@ impl Runner<'_> {
         };
         let computed = tokio::select! {
             computed = compute(self, partition) => computed?,
-            () = stopped(self.stop) => return Ok(None),
+            () = stopped(&self.stop) => return Ok(None),
         };
         let name = partition.interval.name.clone();
         (self.progress)(match &computed {

@@ -226,6 +226,8 @@ pub(crate) fn store_error(verb: &str, path: &str, error: object_store::Error) ->
     let kind = match &error {
         Answer::PermissionDenied { .. } | Answer::Unauthenticated { .. } => ErrorKind::Invalid,
         Answer::InvalidPath { .. } => ErrorKind::Invalid,
+        // Listings and uploads give refusals as generic errors; the status is in their text.
+        Answer::Generic { source, .. } if is_refusal(&source.to_string()) => ErrorKind::Invalid,
         Answer::NotSupported { .. } | Answer::NotImplemented { .. } => ErrorKind::Unsupported,
         Answer::Precondition { .. } | Answer::NotFound { .. } => ErrorKind::Stale,
         _ => ErrorKind::Unavailable,
@@ -238,6 +240,10 @@ pub(crate) fn store_error(verb: &str, path: &str, error: object_store::Error) ->
         _ => Error::new(kind, format!("cannot {verb}")),
     };
     ours.with("object", path).because(error)
+}
+
+fn is_refusal(text: &str) -> bool {
+    text.contains("403 Forbidden") || text.contains("401 Unauthorized")
 }
 
 #[cfg(test)]

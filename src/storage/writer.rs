@@ -27,7 +27,13 @@ pub struct ObjectWriter {
 #[derive(Debug)]
 enum Sink {
     Local(Unfinished),
-    Remote { store: Arc<dyn ObjectStore>, upload: Box<dyn MultipartUpload>, part: Vec<u8> },
+    Remote {
+        store: Arc<dyn ObjectStore>,
+        upload: Box<dyn MultipartUpload>,
+        part: Vec<u8>,
+    },
+    /// The path had an object before the first byte.
+    Taken,
 }
 
 /// A finished object.
@@ -50,9 +56,9 @@ impl ObjectWriter {
         counters: Arc<Counters>,
     ) -> Result<Self> {
         // ORDER: an upload's completion overwrites without asking, so the path must be new. Paths
-        // of attempts are random; this look catches a defect, not a race.
+        // are random, or made from content, where a race writes the same bytes.
         if remote::find(store.as_ref(), path).await?.is_some() {
-            return Err(Error::internal("an object would be written twice").with("object", path));
+            return Ok(Self::new(path, Sink::Taken, counters));
         }
         let upload = store
             .put_multipart(&remote::key(path)?)
@@ -75,6 +81,7 @@ impl ObjectWriter {
         self.hash.update(bytes);
         self.size += bytes.len() as u64;
         match &mut self.sink {
+            Sink::Taken => Ok(()),
             Sink::Local(file) => file.write(bytes),
             Sink::Remote { part, .. } => {
                 part.extend_from_slice(bytes);
@@ -114,6 +121,7 @@ impl ObjectWriter {
         self.send_part().await?;
         let hash = self.hash.finalize().to_hex().to_string();
         let object = match self.sink {
+            Sink::Taken => return Ok(None),
             Sink::Local(file) => match file.finish()? {
                 Created::New(object) => object,
                 Created::Exists => return Ok(None),
