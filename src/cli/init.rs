@@ -10,7 +10,7 @@ use super::context::{Context, quoted, read_text};
 use crate::calendar::{Calendar, Every};
 use crate::dataset::{
     ColumnDef, Dataset, Definition, InitOptions, InitOutcome, PartitionColumn, Placement, Policy,
-    Probe, RefusedObject, TimeKind, Totals, Version,
+    Probe, RefusedObject, TimeKind, Totals, Version, check_refused,
 };
 use crate::error::{Error, Result};
 use crate::spec::{calendar_of, read_toml};
@@ -108,8 +108,11 @@ pub(super) async fn init(context: &Context, arguments: InitArguments) -> Result<
     let (definition, partitions, refused) = match &arguments.schema {
         Some(file) => (empty(&arguments.partition, &calendar, file)?, Vec::new(), Vec::new()),
         None if arguments.adopt => {
-            let found = dataset.survey(&arguments.partition, &calendar).await?;
-            check_refused(&found.refused, arguments.allow_refused)?;
+            let found = dataset.survey(&arguments.partition, &calendar, None).await?;
+            if !arguments.allow_refused {
+                check_refused(&found.refused)
+                    .map_err(|error| error.hint("or leave them out: --allow-refused"))?;
+            }
             (found.definition, found.partitions, found.refused)
         }
         None => {
@@ -150,21 +153,6 @@ fn empty(column: &str, calendar: &Calendar, file: &Path) -> Result<Definition> {
     let partition =
         PartitionColumn { column: column.into(), placement, time, calendar: calendar.clone() };
     Ok(Definition { partition, columns: schema.columns })
-}
-
-fn check_refused(refused: &[RefusedObject], allowed: bool) -> Result<()> {
-    let data: Vec<&RefusedObject> =
-        refused.iter().filter(|object| object.looks_like_data).collect();
-    let Some(first) = data.first().filter(|_| !allowed) else { return Ok(()) };
-    let mut error = Error::invalid(format!(
-        "{} objects look like data but cannot be adopted; other readers would read them",
-        data.len()
-    ))
-    .with("first", format!("{}: {}", first.path, first.reason));
-    for object in data.iter().skip(1).take(9) {
-        error = error.with("also", format!("{}: {}", object.path, object.reason));
-    }
-    Err(error.hint("mend or move them, or leave them out with --allow-refused"))
 }
 
 fn answer(
@@ -216,7 +204,7 @@ pub(super) async fn adopt(context: &Context, arguments: AdoptArguments) -> Resul
     let actor = context.actor()?;
     let (version, names, refused) =
         dataset.adopt_again(&actor, &arguments.reason, &context.env).await?;
-    let text = match names.as_slice() {
+    let mut text = match names.as_slice() {
         [] => format!("nothing has changed; version {} stays\n", version.number()),
         names => format!(
             "version {}: {} partitions taken in as they are now: {}\n",
@@ -225,6 +213,9 @@ pub(super) async fn adopt(context: &Context, arguments: AdoptArguments) -> Resul
             names.join(", ")
         ),
     };
+    for object in &refused {
+        text += &format!("  not used: {} ({})\n", object.path, object.reason);
+    }
     let value = serde_json::json!({
         "version": version.number(), "partitions": names, "refused": refused,
     });

@@ -51,11 +51,17 @@ struct Found {
 impl Dataset {
     /// Looks at every object below the root and says what it would be.
     ///
-    /// Reads every file once, for its footer and its hash; writes nothing.
+    /// Reads every file once, for its footer and its hash; writes nothing. Files whose columns are
+    /// not `columns` (or else the first file's) are refused.
     ///
     /// # Errors
     /// `Unavailable` when the store does not answer. Unusable objects are refused, not errors.
-    pub async fn survey(&self, column: &str, calendar: &Calendar) -> Result<Adoption> {
+    pub async fn survey(
+        &self,
+        column: &str,
+        calendar: &Calendar,
+        columns: Option<&[ColumnDef]>,
+    ) -> Result<Adoption> {
         let listing = self.root().list("").await?;
         let mut refused: Vec<RefusedObject> =
             listing.refused.into_iter().map(|(path, reason)| refuse(&path, reason)).collect();
@@ -76,7 +82,7 @@ impl Dataset {
                 Err(reason) => refused.push(reason),
             }
         }
-        let definition = definition_of(&mut found, &mut refused, column, calendar)?;
+        let definition = definition_of(&mut found, &mut refused, columns, column, calendar)?;
         refused.sort_by(|one, two| one.path.cmp(&two.path));
         Ok(Adoption { definition, partitions: partitions_of(found), refused })
     }
@@ -108,7 +114,26 @@ fn refuse(path: &str, reason: String) -> RefusedObject {
 }
 
 fn is_parquet(name: &str) -> bool {
-    name.ends_with(".parquet") || name.ends_with(".parq")
+    name.ends_with(".parquet")
+}
+
+/// Refuses to go on without objects that other readers would read.
+///
+/// # Errors
+/// `Invalid`, with the objects and why each is refused.
+pub(crate) fn check_refused(refused: &[RefusedObject]) -> Result<()> {
+    let data: Vec<&RefusedObject> =
+        refused.iter().filter(|object| object.looks_like_data).collect();
+    let Some(first) = data.first() else { return Ok(()) };
+    let mut error = Error::invalid(format!(
+        "{} objects look like data but cannot be adopted; other readers would read them",
+        data.len()
+    ))
+    .with("first", format!("{}: {}", first.path, first.reason));
+    for object in data.iter().skip(1).take(9) {
+        error = error.with("also", format!("{}: {}", object.path, object.reason));
+    }
+    Err(error.hint("mend or move them"))
 }
 
 /// The interval of an object's folder, or why it is not a data file of this dataset.
@@ -138,20 +163,24 @@ fn place_of(object: &Object, column: &str, calendar: &Calendar) -> Result<Interv
     })
 }
 
-/// The definition by majority of none: the first file's columns count, files with others are
-/// refused by name.
+/// The definition: the known columns count, or else the first file's; files with others are refused
+/// by name.
 fn definition_of(
     found: &mut Vec<Found>,
     refused: &mut Vec<RefusedObject>,
+    known: Option<&[ColumnDef]>,
     column: &str,
     calendar: &Calendar,
 ) -> Result<Definition> {
-    let Some(first) = found.first() else {
-        return Err(Error::invalid(format!("no usable Parquet file lies in a {column}=… folder"))
-            .hint("check the path and --partition; or make an empty dataset with --schema"));
+    let (mut columns, example) = match (known, found.first()) {
+        (Some(known), _) => (known.to_vec(), "the dataset".to_owned()),
+        (None, Some(first)) => (first.columns.clone(), first.file.path.clone()),
+        (None, None) => {
+            let what = format!("no usable Parquet file lies in a {column}=… folder");
+            return Err(Error::invalid(what)
+                .hint("check the path and --partition; or make an empty dataset with --schema"));
+        }
     };
-    let mut columns = first.columns.clone();
-    let example = first.file.path.clone();
     found.retain(|file| match difference(&columns, &file.columns) {
         None => true,
         Some(what) => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::manifest::{Cause, Kind};
 use super::{Adoption, RefusedObject};
 use super::{
-    Change, CommitOutcome, Dataset, Definition, Partition, Policy, State, Version, layout,
+    Change, CommitOutcome, Dataset, Definition, Partition, Place, Policy, State, Version, layout,
 };
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
@@ -106,11 +106,12 @@ impl Dataset {
     /// Takes in what the dataset's own writers changed below its root since.
     ///
     /// Partitions whose files are ours stay as they are, unless their folder in the root has other
-    /// files than those they superseded: then the writers' files count.
+    /// files than those they superseded: then the writers' files count. A folder that is gone takes
+    /// nothing from them: what it held was superseded.
     ///
     /// # Errors
-    /// `Conflict` when another commit came first, `Invalid` when files that look like data are
-    /// refused.
+    /// `Conflict` when another commit came first; `Invalid` when files that look like data are
+    /// refused, because then taking the rest in would take rows away.
     pub async fn adopt_again(
         &self,
         actor: &str,
@@ -120,13 +121,9 @@ impl Dataset {
         let head = self.head().await?;
         let definition = &head.manifest.definition;
         let column = &definition.partition;
-        let found = self.survey(&column.column, &column.calendar).await?;
-        if let Some(what) = super::adopt::difference(&definition.columns, &found.definition.columns)
-        {
-            return Err(Error::invalid(format!(
-                "the files' columns are not the dataset's: {what}"
-            )));
-        }
+        let known = Some(definition.columns.as_slice());
+        let found = self.survey(&column.column, &column.calendar, known).await?;
+        super::adopt::check_refused(&found.refused)?;
         let changed = self.changes(&head, &found).await?;
         if changed.is_empty() {
             return Ok((head, Vec::new(), found.refused));
@@ -164,8 +161,10 @@ impl Dataset {
             if !is_changed(partition, in_root) {
                 continue;
             }
+            let is_ours = partition.files.iter().all(|file| file.place == Place::Control);
             changed.push(match in_root {
                 Some(found) => found.clone(),
+                None if is_ours => Partition { superseded: Vec::new(), ..partition.clone() },
                 None => Partition {
                     state: State::Removed,
                     files: Vec::new(),

@@ -22,8 +22,8 @@ mod view;
 
 use std::path::Path;
 
-pub(crate) use adopt::difference;
 pub use adopt::{Adoption, RefusedObject};
+pub(crate) use adopt::{check_refused, difference};
 pub use commit::{Change, CommitOutcome};
 pub use definition::{ColumnDef, Definition, PartitionColumn, Placement, TimeKind, plain};
 pub use foreign::{ForeignChange, ForeignReport};

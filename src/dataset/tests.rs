@@ -57,7 +57,7 @@ impl Lake {
 
     async fn adopted(&self) -> (Dataset, Version) {
         let dataset = self.dataset();
-        let found = dataset.survey("day", &days()).await.unwrap();
+        let found = dataset.survey("day", &days(), None).await.unwrap();
         let options = InitOptions {
             definition: found.definition,
             partitions: found.partitions,
@@ -97,7 +97,7 @@ async fn adopting_touches_nothing_and_names_every_refused_object() {
     let whole = fs::read(lake.path("events/day=2013-01-01/a.parquet")).unwrap();
     fs::write(lake.path("events/day=2013-01-03/cut.parquet"), &whole[..whole.len() / 2]).unwrap();
     let (dataset, version) = lake.adopted().await;
-    let found = dataset.survey("day", &days()).await.unwrap();
+    let found = dataset.survey("day", &days(), None).await.unwrap();
     let reasons: Vec<(&str, bool)> =
         found.refused.iter().map(|object| (object.path.as_str(), object.looks_like_data)).collect();
     assert_eq!(
@@ -127,7 +127,7 @@ async fn a_file_with_other_columns_is_refused_not_filled_with_nulls() {
         ArrowWriter::try_new(File::create(file).unwrap(), batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    let found = lake.dataset().survey("day", &days()).await.unwrap();
+    let found = lake.dataset().survey("day", &days(), None).await.unwrap();
     assert!(found.refused[0].reason.contains("\"id\" is Int32, not Int64"), "{:?}", found.refused);
 }
 

@@ -5,6 +5,7 @@ use crate::dataset::{Dataset, layout};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::identity::{Digest, from_json, to_json};
+use crate::spec::Unit;
 use crate::storage::Created;
 
 /// Reads a plan's bytes and checks that they are what its id promises.
@@ -86,6 +87,15 @@ pub(super) async fn save(dataset: &Dataset, plan: &Plan, env: &Env) -> Result<bo
         Created::Exists => {
             let stored = read_plan(dataset, &plan.id).await?;
             if stored.terms != plan.terms {
+                if plan.decides.publish_unit == Unit::Batch
+                    && stored.batches()? != plan.batches()?
+                {
+                    return Err(Error::invalid(
+                        "the batches of a plan that publishes batch by batch cannot be cut anew",
+                    )
+                    .with("plan", plan.id.short())
+                    .hint("keep the limits that shape batches, or plan another range"));
+                }
                 let path = layout::timed(&plan.id, "terms", env.now(), &env.id());
                 let (Created::New(_) | Created::Exists) =
                     dataset.control().create(&path, to_json(&plan.terms)?).await?;

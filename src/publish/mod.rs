@@ -293,8 +293,7 @@ fn change_of(
             batches: plan.batches()?.len(),
             published: past.standing_partitions() + prepared.partitions.len(),
             planned,
-        })
-        .filter(|partial| partial.published < partial.planned || partial.batches > 1),
+        }),
     };
     let cause = Cause {
         reason: plan.terms.reason.clone(),

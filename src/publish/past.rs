@@ -37,6 +37,11 @@ impl Past {
                 }
                 Kind::Rollback => {
                     for one in &mut published {
+                        // Undoing a rollback brings back what that one undid.
+                        let undid = one.undone_by.as_ref().map(Version::number);
+                        if undid.is_some_and(|number| cause.undoes.contains(&number)) {
+                            one.undone_by = None;
+                        }
                         if cause.undoes.contains(&one.version.number()) {
                             one.undone_by = Some(version.clone());
                         }
