@@ -11,7 +11,8 @@ use crate::dataset::{Dataset, Kind, Policy, Version, layout};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::identity::{Digest, from_json, to_json};
-use crate::plan::Plan;
+use crate::plan::{Plan, read_plan};
+use crate::publish::Past;
 use crate::report::{Report, current_report};
 use crate::run::{RunState, check_expiry, load_events};
 use crate::storage::Created;
@@ -38,6 +39,8 @@ pub struct Approval {
     pub signed: bool,
     /// Why, in the approver's words.
     pub comment: String,
+    /// The newest version when it was given: after a rollback only later approvals count.
+    pub head: u64,
     /// When.
     pub at: DateTime<Utc>,
 }
@@ -98,7 +101,8 @@ pub async fn approve(
     if report.verdict == Verdict::Fail {
         return Ok(ApproveOutcome::ChecksFailed(Box::new(report)));
     }
-    if let Some(reason) = reason_against(dataset, plan, &policy, actor).await? {
+    let actor = &person(actor);
+    if let Some(reason) = reason_against(&policy, &makers(dataset, plan, &state).await?, actor) {
         return Ok(ApproveOutcome::NotAllowed(reason));
     }
     let base = report.partitions.iter().map(|(name, partition)| {
@@ -111,9 +115,10 @@ pub async fn approve(
         candidate,
         report: digest,
         base: base.collect(),
-        actor: actor.to_owned(),
+        actor: actor.clone(),
         signed: false,
         comment: comment.to_owned(),
+        head: head.number(),
         at: env.now(),
     };
     let digest = Digest::of_json(&approval)?;
@@ -121,50 +126,72 @@ pub async fn approve(
     let (Created::New(_) | Created::Exists) =
         dataset.control().create(&path, to_json(&approval)?).await?;
     let all = load_approvals(dataset, plan).await?;
-    let counting = usable(&all, &approval.report, &consumed(&dataset.history().await?));
+    let history = dataset.history().await?;
+    let undone_in = Past::of(&plan.id, &history).undone(scope).map_or(0, |(_, by)| by.number());
+    let makers = makers(dataset, plan, &state).await?;
+    let rules = Rules { policy: &policy, makers: &makers, consumed: consumed(&history), undone_in };
+    let counting = rules.usable(&all, &approval.report);
     Ok(ApproveOutcome::Approved {
         approval: Box::new(approval),
         digest,
         report: Box::new(report),
         have: people(&counting).len(),
-        need: policy.approvals,
+        need: rules.needed(),
     })
 }
 
-/// Why somebody may not approve, if so: makers never may.
-async fn reason_against(
+/// A person's name as it is compared: spaces and capitals do not make another person.
+pub(crate) fn person(name: &str) -> String {
+    name.trim().to_lowercase()
+}
+
+/// Everybody whose work a run's candidate is: planners, runners and SQL authors, also of the runs
+/// whose results it took over.
+pub(crate) async fn makers(
     dataset: &Dataset,
     plan: &Plan,
-    policy: &Policy,
-    actor: &str,
-) -> Result<Option<String>> {
-    let mut makers = plan.makers();
-    for event in load_events(dataset, &plan.id).await? {
-        if matches!(event.event.as_str(), "planned" | "run-started") {
-            makers.insert(event.actor);
+    state: &RunState,
+) -> Result<BTreeSet<String>> {
+    let mut plans: BTreeSet<Digest> =
+        state.records.values().filter_map(|record| record.kept_from.clone()).collect();
+    plans.insert(plan.id.clone());
+    let mut makers = BTreeSet::new();
+    for id in plans {
+        let made =
+            if id == plan.id { plan.makers() } else { read_plan(dataset, &id).await?.makers() };
+        makers.extend(made.iter().map(|name| person(name)));
+        for event in load_events(dataset, &id).await? {
+            if matches!(event.event.as_str(), "planned" | "run-started") {
+                makers.insert(person(&event.actor));
+            }
         }
     }
+    Ok(makers)
+}
+
+/// Why somebody may not approve, if so: makers never may.
+fn reason_against(policy: &Policy, makers: &BTreeSet<String>, actor: &str) -> Option<String> {
     if makers.contains(actor) {
         let makers: Vec<&str> = makers.iter().map(String::as_str).collect();
-        return Ok(Some(format!(
+        return Some(format!(
             "{actor} made this candidate (planned it, ran it or wrote its SQL); approving is for somebody who is none of {}",
             makers.join(", ")
-        )));
-    }
-    if !policy.approvers.is_empty() && !policy.approvers.contains(actor) {
-        let approvers: Vec<&str> = policy.approvers.iter().map(String::as_str).collect();
-        return Ok(Some(format!(
-            "the dataset's policy lets only {} approve, not {actor}",
-            approvers.join(", ")
-        )));
-    }
-    if !policy.unsigned_approvals {
-        return Ok(Some(
-            "the dataset's policy asks for signed approvals, which this version cannot make"
-                .to_owned(),
         ));
     }
-    Ok(None)
+    if !policy.approvers.is_empty() && !policy.approvers.iter().any(|name| person(name) == actor) {
+        let approvers: Vec<&str> = policy.approvers.iter().map(String::as_str).collect();
+        return Some(format!(
+            "the dataset's policy lets only {} approve, not {actor}",
+            approvers.join(", ")
+        ));
+    }
+    if !policy.unsigned_approvals {
+        return Some(
+            "the dataset's policy asks for signed approvals, which this version cannot make"
+                .to_owned(),
+        );
+    }
+    None
 }
 
 /// All approvals of a plan's run.
@@ -196,17 +223,41 @@ pub(crate) fn consumed(history: &[Version]) -> BTreeSet<Digest> {
     publishes.flat_map(|version| version.manifest.cause.approvals.iter().cloned()).collect()
 }
 
-/// The approvals of a report that no version has consumed.
-pub(crate) fn usable<'a>(
-    approvals: &'a BTreeMap<Digest, Approval>,
-    report: &Digest,
-    consumed: &BTreeSet<Digest>,
-) -> Vec<(&'a Digest, &'a Approval)> {
-    let of_report = approvals.iter().filter(|(_, approval)| &approval.report == report);
-    of_report.filter(|(digest, _)| !consumed.contains(*digest)).collect()
+/// Which approvals count, by the rules in force now.
+pub(crate) struct Rules<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) makers: &'a BTreeSet<String>,
+    /// Those that versions have consumed.
+    pub(crate) consumed: BTreeSet<Digest>,
+    /// The version that undid the scope's last publish: earlier approvals count no more; 0: none.
+    pub(crate) undone_in: u64,
+}
+
+impl Rules<'_> {
+    /// The approvals of a report that count.
+    pub(crate) fn usable<'a>(
+        &self,
+        approvals: &'a BTreeMap<Digest, Approval>,
+        report: &Digest,
+    ) -> Vec<(&'a Digest, &'a Approval)> {
+        approvals
+            .iter()
+            .filter(|(digest, approval)| {
+                &approval.report == report
+                    && !self.consumed.contains(*digest)
+                    && approval.head >= self.undone_in
+                    && reason_against(self.policy, self.makers, &person(&approval.actor)).is_none()
+            })
+            .collect()
+    }
+
+    /// How many people must have approved: after a rollback at least one, whatever the policy.
+    pub(crate) fn needed(&self) -> usize {
+        self.policy.approvals.max(usize::from(self.undone_in > 0))
+    }
 }
 
 /// The different people behind approvals.
-pub(crate) fn people<'a>(approvals: &[(&'a Digest, &'a Approval)]) -> BTreeSet<&'a str> {
-    approvals.iter().map(|(_, approval)| approval.actor.as_str()).collect()
+pub(crate) fn people(approvals: &[(&Digest, &Approval)]) -> BTreeSet<String> {
+    approvals.iter().map(|(_, approval)| person(&approval.actor)).collect()
 }

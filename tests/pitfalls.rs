@@ -125,6 +125,8 @@ fn unfinished_files_of_a_dead_process_are_never_data_and_are_swept() {
     let left = lab.path("lake/sales.reissue/data/old/day=2024-03-01/.reissue-unfinished-1-0");
     fs::create_dir_all(left.parent().unwrap()).unwrap();
     fs::write(&left, "half a file").unwrap();
+    let long_ago = std::time::SystemTime::UNIX_EPOCH;
+    fs::File::options().write(true).open(&left).unwrap().set_modified(long_ago).unwrap();
     lab.run(&["run", &plan, DATASET[0], DATASET[1]]).expect(0);
     assert!(!left.exists());
 }

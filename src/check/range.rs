@@ -18,6 +18,8 @@ pub struct BatchFacts<'a> {
     pub metrics: &'a Metrics,
     /// What the writer recorded.
     pub recorded: &'a Metrics,
+    /// Production's rows when planned; none: nothing was there.
+    pub planned_rows: Option<u64>,
     /// Production's numbers; none: nothing is there.
     pub production: Option<&'a Metrics>,
     /// The difference to production.
@@ -33,6 +35,8 @@ pub struct RangeFacts<'a> {
     pub planned: &'a [String],
     /// Those with a result.
     pub partitions: &'a [BatchFacts<'a>],
+    /// Whether this is the whole run, about which the expectations speak.
+    pub whole: bool,
     /// The only columns that may differ.
     pub changed_columns: &'a BTreeSet<String>,
 }
@@ -42,10 +46,13 @@ pub fn check_range(facts: &RangeFacts<'_>, declared: &Checks, expect: &Expect) -
     let total = total_diff(facts);
     let mut findings = vec![coverage(facts)];
     findings.extend(facts.partitions.iter().map(agreement));
+    findings.extend(facts.partitions.iter().map(planned));
     findings.extend(expected_rows(facts, expect));
     findings.extend(changed_columns(facts));
-    findings.extend(row_claims(&total, expect));
-    findings.push(difference(&total, expect));
+    let new = facts.partitions.iter().filter(|partition| partition.production.is_none());
+    let new_rows = new.map(|partition| partition.diff.only_candidate).sum();
+    findings.extend(row_claims(&total, new_rows, expect, facts.whole));
+    findings.push(difference(&total, expect, facts.whole));
     findings.extend(balances(facts, declared));
     findings.extend(null_rate_changes(facts, declared));
     findings.extend(sum_changes(facts, declared));
@@ -75,6 +82,19 @@ fn agreement(facts: &BatchFacts<'_>) -> Finding {
     let observed = if holds { "the same".to_owned() } else { disagreement(facts) };
     Finding::new("writer-agrees", holds, "the stored bytes say what the writer recorded", observed)
         .in_partition(facts.partition)
+}
+
+/// Production has, and lacks, what it had and lacked when planned.
+fn planned(facts: &BatchFacts<'_>) -> Finding {
+    let words = |rows: Option<u64>| match rows {
+        Some(rows) => format!("{rows} rows"),
+        None => "nothing there".to_owned(),
+    };
+    let now = facts.production.map(|metrics| metrics.rows);
+    // More or fewer rows are a matter of the comparison; coming and going is not.
+    let holds = facts.planned_rows.is_some() == now.is_some();
+    let expected = format!("production as planned: {}", words(facts.planned_rows));
+    Finding::new("as-planned", holds, expected, words(now)).in_partition(facts.partition)
 }
 
 fn disagreement(facts: &BatchFacts<'_>) -> String {
@@ -145,11 +165,13 @@ fn changed_columns(facts: &RangeFacts<'_>) -> Vec<Finding> {
     each.collect()
 }
 
-fn row_claims(total: &Diff, expect: &Expect) -> Vec<Finding> {
+fn row_claims(total: &Diff, new_rows: u64, expect: &Expect, whole: bool) -> Vec<Finding> {
     let none = Count { max: Some(0), ..Count::default() };
     let mut findings = Vec::new();
+    // Rows of partitions that production does not have are what the plan says.
+    let added = total.only_candidate - new_rows;
     let claims = [
-        ("added-rows", Some(expect.added_rows.unwrap_or(none)), total.only_candidate),
+        ("added-rows", Some(expect.added_rows.unwrap_or(none)), added),
         ("removed-rows", Some(expect.removed_rows.unwrap_or(none)), total.only_production),
         ("changed-rows", expect.changed_rows, total.changed),
     ];
@@ -157,7 +179,8 @@ fn row_claims(total: &Diff, expect: &Expect) -> Vec<Finding> {
         let Some(claim) = claim else { continue };
         let share = percent(rows, total.rows_production);
         let observed = format!("{rows} rows ({share} of production)");
-        if let Some(min) = claim.min {
+        // A part of the run need not show what the whole must.
+        if let Some(min) = claim.min.filter(|_| whole) {
             findings.push(Finding::new(
                 name,
                 rows >= min,
@@ -183,7 +206,7 @@ fn row_claims(total: &Diff, expect: &Expect) -> Vec<Finding> {
 }
 
 /// A candidate equal to production is suspicious: the fix may have done nothing.
-fn difference(total: &Diff, expect: &Expect) -> Finding {
+fn difference(total: &Diff, expect: &Expect, whole: bool) -> Finding {
     let observed = format!(
         "{} changed, {} only in the candidate, {} only in production",
         total.changed, total.only_candidate, total.only_production
@@ -195,7 +218,7 @@ fn difference(total: &Diff, expect: &Expect) -> Finding {
         observed,
     );
     let claims_some = expect.changed_rows.is_some_and(|count| count.min.is_some_and(|min| min > 0));
-    if claims_some { finding } else { finding.warning() }
+    if claims_some && whole { finding } else { finding.warning() }
 }
 
 fn balances(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, RecordBatch, Scalar};
-use arrow::compute::kernels::cmp::{gt_eq, lt};
+use arrow::compute::kernels::cmp::{eq, gt_eq, lt};
 use arrow::compute::{and, cast};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use serde::{Deserialize, Serialize};
 
 use crate::calendar::Interval;
-use crate::dataset::PartitionColumn;
+use crate::dataset::{PartitionColumn, TimeKind};
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 use crate::metrics::value_text;
 
@@ -45,6 +45,7 @@ pub struct ValueMeter {
     column: String,
     start: ScalarValue,
     end: ScalarValue,
+    is_name: bool,
     domains: BTreeMap<String, BTreeSet<String>>,
     /// What lies outside the interval.
     pub outside: OutsideMetrics,
@@ -70,6 +71,7 @@ impl ValueMeter {
             column: column.column.clone(),
             start: column.start_value(interval)?,
             end: column.end_value(interval)?,
+            is_name: column.time == TimeKind::Name,
             domains,
             outside: OutsideMetrics::default(),
             found: BTreeMap::new(),
@@ -85,9 +87,15 @@ impl ValueMeter {
             return Err(Error::internal("the partition column is not there"));
         };
         let fail = |error| from_arrow(ErrorKind::Internal, "compare with the interval", error);
-        let after = gt_eq(column, &bound(&self.start, column.data_type())?).map_err(fail)?;
-        let before = lt(column, &bound(&self.end, column.data_type())?).map_err(fail)?;
-        let inside: BooleanArray = and(&after, &before).map_err(fail)?;
+        let start = bound(&self.start, column.data_type())?;
+        let inside: BooleanArray = if self.is_name {
+            // Names of hours do not sort by time where the clock goes back east of Greenwich.
+            eq(column, &start).map_err(fail)?
+        } else {
+            let after = gt_eq(column, &start).map_err(fail)?;
+            let before = lt(column, &bound(&self.end, column.data_type())?).map_err(fail)?;
+            and(&after, &before).map_err(fail)?
+        };
         if inside.true_count() == batch.num_rows() {
             return Ok(());
         }

@@ -28,7 +28,11 @@ impl Context {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         }));
         let dataset = dataset.or_else(|| environment.value("REISSUE_DATASET").map(str::to_owned));
-        let env = match environment.value("REISSUE_HALT_AT").and_then(Halt::parse) {
+        let env = match environment
+            .value("REISSUE_HALT_AT")
+            .filter(|_| cfg!(debug_assertions))
+            .and_then(Halt::parse)
+        {
             Some(halt) => Env::system().watched(move |point| halt.reached(point)),
             None => Env::system(),
         };
@@ -72,7 +76,7 @@ impl Context {
 }
 
 /// Halts the process for good at the n-th time that it reaches a point, so that a test can kill it
-/// exactly there: `REISSUE_HALT_AT=record:3`.
+/// exactly there: `REISSUE_HALT_AT=record:3`. Only in builds with debug assertions.
 struct Halt {
     point: String,
     left: AtomicUsize,

@@ -168,14 +168,19 @@ impl Dataset {
                 Ok(CommitOutcome::Committed(found))
             }
             (Ok(Some(found)), _) => Ok(CommitOutcome::Lost(found)),
-            (Ok(None), Some(error)) | (Err(error), _) => Ok(CommitOutcome::Unknown(
-                error.hint("the outcome is not known yet; run the same command again, it is safe"),
-            )),
-            (Ok(None), None) => Ok(CommitOutcome::Unknown(Error::unavailable(
+            (Ok(None), Some(error)) | (Err(error), _) => Ok(CommitOutcome::Unknown(unknown(error))),
+            (Ok(None), None) => Ok(CommitOutcome::Unknown(unknown(Error::unavailable(
                 "the store says both that the version exists and that it does not",
-            ))),
+            )))),
         }
     }
+}
+
+/// Whatever the error was: what the caller needs to know is that nobody knows yet.
+fn unknown(error: Error) -> Error {
+    Error::unavailable("the outcome of the commit is not known")
+        .because(error)
+        .hint("run the same command again; it is safe")
 }
 
 /// The partitions after a change, the changed ones marked with the version that changed them.

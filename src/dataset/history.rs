@@ -28,6 +28,7 @@ impl Dataset {
     /// `Corrupt` when history has a gap or a wrong parent, `Unavailable` when it cannot be read.
     pub async fn find_head(&self) -> Result<Option<Version>> {
         let numbers = self.version_numbers().await?;
+        self.check_views(numbers.last().copied().unwrap_or_default()).await?;
         let Some(&last) = numbers.last() else { return Ok(None) };
         let head = self.version(last).await?;
         if last > 1 {
@@ -42,6 +43,21 @@ impl Dataset {
             }
         }
         Ok(Some(head))
+    }
+
+    /// A view of a version above the newest one: somebody removed versions.
+    async fn check_views(&self, last: u64) -> Result<()> {
+        let views = self.control().list(layout::VIEWS).await?;
+        let above =
+            views.objects.iter().filter_map(|object| layout::view_number(&object.path)).max();
+        match above.filter(|number| *number > last) {
+            None => Ok(()),
+            Some(number) => Err(Error::corrupt(format!(
+                "version {number} was published, and the newest one is {last}: history was removed"
+            ))
+            .with("dataset", self.root())
+            .hint("restore the version manifests from a backup")),
+        }
     }
 
     /// The current version of what must be a dataset.

@@ -22,6 +22,9 @@ use crate::identity::Digest;
 /// The folder of version manifests.
 pub const VERSIONS: &str = "versions";
 
+/// The folder of view definitions.
+pub const VIEWS: &str = "views";
+
 /// The folder of plans.
 pub const PLANS: &str = "plans";
 
@@ -56,7 +59,12 @@ pub fn intent(commit_id: &Digest) -> String {
 
 /// The view definition of a version.
 pub fn view(number: u64) -> String {
-    format!("views/{number:020}.sql")
+    format!("{VIEWS}/{number:020}.sql")
+}
+
+/// The version number of a view's path; `None` for any other path.
+pub fn view_number(path: &str) -> Option<u64> {
+    path.strip_prefix(VIEWS)?.strip_prefix('/')?.strip_suffix(".sql")?.parse().ok()
 }
 
 /// A plan.

@@ -116,6 +116,11 @@ impl Dataset {
                     return Ok(LiveOutcome::Conflict { reason, head: head.number() });
                 }
                 partition.superseded = now.root_files().cloned().collect();
+                if self.policy(&head).await?.retain_superseded {
+                    for file in &partition.superseded {
+                        self.retain(file).await?;
+                    }
+                }
             }
             let change = live_change(live, &head, &partition, &current, env)?;
             match self.commit(&head, &change, env).await? {

@@ -35,7 +35,7 @@ pub use partition::{DataFile, Partition, Partitions, Place, State};
 pub use policy::{Limits as PolicyLimits, Policy, PolicyField};
 pub use view::duckdb_view;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::storage::{Object, Root, Stores};
 
 /// The suffix of the control prefix.
@@ -55,6 +55,11 @@ impl Dataset {
     /// `Invalid` for a URL of an unknown kind, or without credentials.
     pub fn at(stores: &Stores, url: &str, base: &Path) -> Result<Self> {
         let root = stores.root(url, base)?;
+        if root.name().is_empty() {
+            return Err(Error::invalid("a dataset needs a folder of its own, not a whole bucket")
+                .with("url", url)
+                .hint("the control prefix lies beside the folder, where no wildcard meets it"));
+        }
         let control = root.sibling(CONTROL_SUFFIX);
         Ok(Self { root, control })
     }

@@ -104,7 +104,13 @@ impl Dataset {
             Error::corrupt("the policy that the current version names is gone")
                 .with("object", &path)
         })?;
-        from_json(&bytes, &path)
+        let policy = from_json(&bytes, &path)?;
+        if Digest::of_json(&policy)? != version.manifest.policy {
+            return Err(Error::corrupt("the policy was changed after it was put in force")
+                .with("object", &path)
+                .hint("restore it from a backup; rules change with reissue policy --set"));
+        }
+        Ok(policy)
     }
 
     /// Puts rules in force, as a version of its own.

@@ -100,12 +100,8 @@ pub async fn build(
         production: &dataset.partitions(&base).await?,
     };
     let (partitions, estimates) = plan_all(&intervals, &context, as_of_or_epoch, &sources)?;
-    let decides = Decides {
-        dataset: base.manifest.dataset.clone(),
-        as_of: as_of.filter(|_| prepared.parameters.iter().any(|name| name == "as_of")),
-        partitions,
-        ..context.decides()
-    };
+    let decides =
+        Decides { dataset: base.manifest.dataset.clone(), as_of, partitions, ..context.decides() };
     let plan = Plan {
         format: FORMAT,
         id: Digest::of_json(&decides)?,
@@ -162,6 +158,22 @@ fn agree(spec: &Spec, definition: &Definition) -> Result<Calendar> {
                 "{place} names {name:?}, which is no column of the dataset"
             ))
             .hint(format!("the columns are {}", names.join(", "))));
+        }
+    }
+    for (place, name) in checks
+        .sum
+        .keys()
+        .map(|name| ("checks.sum", name))
+        .chain(checks.range.keys().map(|name| ("checks.range", name)))
+    {
+        let column = definition.columns.iter().find(|column| &column.name == name);
+        let numeric = match column {
+            Some(column) => column.field()?.data_type().is_numeric(),
+            None => false,
+        };
+        if !numeric {
+            return Err(Error::invalid(format!("{place} names {name:?}, which is no number"))
+                .hint("check numbers with sum and range, texts with domain"));
         }
     }
     Ok(calendar)

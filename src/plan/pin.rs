@@ -61,14 +61,17 @@ async fn pin(
     calendar: &Calendar,
 ) -> Result<PinnedSource> {
     let root = stores.root(&source.url, folder)?;
-    let dataset = Dataset::at(stores, &source.url, folder)?;
     let mut refused = Vec::new();
-    let (found, version) = match dataset.find_head().await? {
-        Some(head) => {
-            let found = files_of_version(&dataset, &head).await?;
-            (found, Some(head.number()))
+    let dataset = Dataset::at(stores, &source.url, folder).ok();
+    let head = match &dataset {
+        Some(dataset) => dataset.find_head().await?,
+        None => None,
+    };
+    let (found, version) = match (&dataset, head) {
+        (Some(dataset), Some(head)) => {
+            (files_of_version(dataset, &head).await?, Some(head.number()))
         }
-        None => (files_of_folder(&root, &mut refused).await?, None),
+        _ => (files_of_folder(&root, &mut refused).await?, None),
     };
     if found.is_empty() {
         return Err(Error::invalid("the source holds no Parquet file").with("url", &root));

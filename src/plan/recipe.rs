@@ -10,14 +10,16 @@ use chrono_tz::Tz;
 use datafusion::common::ScalarValue;
 
 use super::{SourceInterval, SourcePin};
-use crate::calendar::{Calendar, Edge, Interval, Span};
+use crate::calendar::{Calendar, Edge, Interval, Span, ZONE_RULES};
 use crate::dataset::{ColumnDef, Dataset, Definition, layout};
 use crate::error::{Error, Result};
 use crate::identity::{Digest, from_json};
 use crate::parquet_file::{Footer, WRITER_PROPERTIES};
-use crate::query::{ENGINE, FIXED_BATCH_ROWS, PinnedFile, PinnedTable, RowWindow};
+use crate::query::{
+    ENGINE, FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES, PinnedFile, PinnedTable, RowWindow,
+};
 use crate::run::Record;
-use crate::storage::Store;
+use crate::storage::{Object, Store};
 
 /// What a recipe is made of.
 pub(super) struct Ingredients<'a> {
@@ -37,17 +39,12 @@ pub(super) fn recipe(of: &Ingredients<'_>) -> Result<Digest> {
     for (name, files) in of.reads {
         let Some(source) = of.sources.get(name) else { continue };
         let objects: Vec<_> = files.iter().filter_map(|number| source.files.get(*number)).collect();
-        let identities: Vec<_> = objects
-            .iter()
-            .map(|file| {
-                (&file.object.path, file.object.size, &file.object.e_tag, &file.object.version)
-            })
-            .collect();
+        let identities: Vec<_> = objects.iter().map(|file| identity_of(&file.object)).collect();
         inputs.insert(name, (&source.interval, &source.columns, &source.path_columns, identities));
     }
-    // Only where an answer may follow the order of rows does the batch size decide anything.
-    let batches = if of.order_sensitive { FIXED_BATCH_ROWS } else { 0 };
-    let engine = (ENGINE, WRITER_PROPERTIES, batches);
+    // Only where an answer may follow the order of rows do batch size and memory decide anything.
+    let fixed = of.order_sensitive.then_some((FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES));
+    let engine = (ENGINE, WRITER_PROPERTIES, ZONE_RULES, fixed);
     let output = (&of.definition.columns, &of.definition.partition, of.key);
     let interval = (&of.interval.name, of.interval.start, of.interval.end);
     Digest::of_json(&(
@@ -59,6 +56,13 @@ pub(super) fn recipe(of: &Ingredients<'_>) -> Result<Digest> {
         interval,
         engine,
     ))
+}
+
+/// What of an object a recipe holds: without a tag or a version, the time tells objects apart.
+fn identity_of(object: &Object) -> (&str, u64, Option<&str>, Option<&str>, Option<DateTime<Utc>>) {
+    let known = object.e_tag.is_some() || object.version.is_some();
+    let time = (!known).then_some(object.modified_at);
+    (&object.path, object.size, object.e_tag.as_deref(), object.version.as_deref(), time)
 }
 
 /// The window of a source that a partition's query sees, as instants and wall-clock readings.

@@ -10,11 +10,11 @@ mod rollback;
 
 use std::collections::BTreeMap;
 
-use crate::approval::{consumed, load_approvals, people, usable};
+use crate::approval::{Rules, consumed, load_approvals, makers, people};
 use crate::candidate::{Candidate, Scope, freeze};
 use crate::dataset::{
-    Cause, Change, CommitOutcome, Dataset, Kind, Partial, Partition, Partitions, Place, Version,
-    duckdb_view, layout,
+    Cause, Change, CommitOutcome, Dataset, Kind, Partial, Partition, Partitions, Place, Policy,
+    Version, duckdb_view, layout,
 };
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -114,7 +114,9 @@ pub async fn publish(
         };
         let past = Past::of(&plan.id, &history);
         if let Some(version) = past.standing(scope) {
-            return Ok(PublishOutcome::Already(version.clone()));
+            let version = version.clone();
+            make_view(dataset, &version).await?;
+            return Ok(PublishOutcome::Already(version));
         }
         let prepared = match prepare(dataset, plan, scope, &head, &history, env).await? {
             Ok(prepared) => prepared,
@@ -168,6 +170,8 @@ async fn prepare(
         return Ok(Err(PublishOutcome::OutsideWindow(window.to_string())));
     }
     let policy = dataset.policy(head).await?;
+    let past = Past::of(&plan.id, history);
+    check_scope(plan, scope, &past, &policy)?;
     let state = RunState::load(dataset, plan).await?;
     let (candidate, digest) = freeze(dataset, plan, scope, &state).await?;
     let wanted = crate::candidate::partitions_of(plan, scope)?;
@@ -187,10 +191,13 @@ async fn prepare(
         return Ok(Err(PublishOutcome::ChecksFailed(Box::new(report))));
     }
     let approvals = load_approvals(dataset, plan).await?;
-    let counting = usable(&approvals, &report_digest, &consumed(history));
+    let undone_in = past.undone(scope).map_or(0, |(_, by)| by.number());
+    let makers = makers(dataset, plan, &state).await?;
+    let rules = Rules { policy: &policy, makers: &makers, consumed: consumed(history), undone_in };
+    let counting = rules.usable(&approvals, &report_digest);
     let have = people(&counting).len();
-    if have < policy.approvals {
-        return Ok(Err(PublishOutcome::NotApproved { have, need: policy.approvals }));
+    if have < rules.needed() {
+        return Ok(Err(PublishOutcome::NotApproved { have, need: rules.needed() }));
     }
     let approvals = counting.into_iter().map(|(digest, _)| digest.clone()).collect();
     let partitions = new_partitions(plan, &candidate, &report, &production)?;
@@ -205,6 +212,28 @@ async fn prepare(
         }
     }
     Ok(Ok(Prepared { candidate: digest, report, report_digest, approvals, partitions }))
+}
+
+/// The scope must be the plan's own unit, allowed by the owner, and the next in order.
+fn check_scope(plan: &Plan, scope: Scope, past: &Past, policy: &Policy) -> Result<()> {
+    match (scope, plan.decides.publish_unit) {
+        (Scope::Run, Unit::Run) => Ok(()),
+        (Scope::Run, Unit::Batch) | (Scope::Batch(_), Unit::Run) => {
+            Err(Error::invalid(format!("the plan does not publish {scope}")))
+        }
+        (Scope::Batch(_), Unit::Batch) if !policy.publish_by_batch => {
+            Err(Error::invalid("the dataset's policy does not allow publishing batch by batch"))
+        }
+        (Scope::Batch(number), Unit::Batch) => {
+            match (1..number).find(|earlier| past.standing(Scope::Batch(*earlier)).is_none()) {
+                None => Ok(()),
+                Some(earlier) => Err(Error::invalid(format!(
+                    "batch {number} cannot be published before batch {earlier}"
+                ))
+                .hint("batches are published in order, never past one that is not ready")),
+            }
+        }
+    }
 }
 
 /// There is no report about production as it is: because something moved, or none was made.
@@ -321,19 +350,29 @@ fn change_of(
     })
 }
 
+/// Stores the ready view definition of a version; gives its path.
+async fn make_view(dataset: &Dataset, version: &Version) -> Result<String> {
+    let all = dataset.partitions(version).await?;
+    let path = layout::view(version.number());
+    let sql = duckdb_view(dataset, version, &all);
+    let (Created::New(_) | Created::Exists) = dataset.control().create(&path, sql).await?;
+    Ok(dataset.control().public(&path))
+}
+
 /// What follows from the commit, and can be made again from it.
 async fn finish(
     dataset: &Dataset,
     version: Version,
     partitions: Vec<Partition>,
 ) -> Result<PublishOutcome> {
-    let all = dataset.partitions(&version).await?;
-    let path = layout::view(version.number());
-    let sql = duckdb_view(dataset, &version, &all);
-    let (Created::New(_) | Created::Exists) = dataset.control().create(&path, sql).await?;
+    let view = match make_view(dataset, &version).await {
+        Ok(view) => view,
+        // The publish has happened: nothing after it may hide that.
+        Err(error) => format!("not made yet ({error}); publish again to make it"),
+    };
     let superseded = partitions.iter().flat_map(|partition| &partition.superseded);
     Ok(PublishOutcome::Published(Box::new(Published {
-        view: dataset.control().public(&path),
+        view,
         partitions: partitions.len(),
         superseded_in_root: superseded.filter(|file| file.place == Place::Root).count(),
         version,

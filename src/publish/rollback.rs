@@ -106,6 +106,9 @@ pub async fn rollback(
     let Some(head) = history.last() else {
         return Err(Error::invalid("this is no reissue dataset").with("dataset", dataset.root()));
     };
+    if let Some(done) = done_before(head, request) {
+        return Ok(RollbackOutcome::Already(done));
+    }
     let undone = match undone_versions(&history, &request.target) {
         Ok(undone) => undone,
         Err(outcome) => return Ok(*outcome),
@@ -163,6 +166,17 @@ pub async fn rollback(
         }
         CommitOutcome::Unknown(error) => Err(error),
     }
+}
+
+/// The head, when it is what this very request made: trying again is once.
+fn done_before(head: &Version, request: &RollbackRequest) -> Option<Version> {
+    let (RollbackTarget::Version(to), Some(expected)) = (&request.target, request.expect) else {
+        return None;
+    };
+    let wanted: Vec<u64> = (to + 1..=expected).collect();
+    let manifest = &head.manifest;
+    let is_it = manifest.kind == Kind::Rollback && manifest.cause.undoes == wanted;
+    (is_it && manifest.number == expected + 1).then(|| head.clone())
 }
 
 /// The versions to undo, oldest first.

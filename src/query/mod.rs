@@ -19,7 +19,7 @@ pub use gate::Query;
 pub use parameters::Parameters;
 pub use pinned_table::{PinnedFile, PinnedTable, RowWindow};
 pub use prepared::{Prepared, SourceColumns};
-pub use session::{ENGINE, FIXED_BATCH_ROWS, Session, SessionOptions};
+pub use session::{ENGINE, FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES, Session, SessionOptions};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable as _, LogicalPlan, WindowFrameUnits};
 
 use crate::error::{Error, ErrorKind, Result, from_engine};
 
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result, from_engine};
 const BY_ORDER: [&str; 5] = ["first_value", "last_value", "nth_value", "array_agg", "string_agg"];
 
 /// Aggregates that add floats, whose sum follows the order of addition.
-const BY_SUM: [&str; 14] = [
+const BY_SUM: [&str; 13] = [
     "sum",
     "avg",
     "mean",
@@ -29,7 +29,6 @@ const BY_SUM: [&str; 14] = [
     "corr",
     "covar_pop",
     "covar_samp",
-    "regr_slope",
 ];
 
 /// Window functions that number or pick rows, and so follow the order of ties.
@@ -52,6 +51,9 @@ pub(super) fn order_sensitive(plan: &LogicalPlan) -> Result<Vec<String>> {
                 }
                 None => refused = Some(limit_without_order()),
             }
+        }
+        if let LogicalPlan::Distinct(Distinct::On(_)) = node {
+            found.insert("DISTINCT ON keeps one of several rows".to_owned());
         }
         node.apply_expressions(|expression| {
             expression.apply(|expression| {
@@ -89,12 +91,14 @@ fn sensitive(expression: &Expr, schema: &DFSchema) -> Option<String> {
             if BY_ORDER.contains(&name.as_str()) && params.order_by.is_empty() {
                 return Some(format!("{expression} has no ORDER BY"));
             }
+            if BY_ORDER.contains(&name.as_str()) {
+                return Some(format!("{expression}, if rows are equal in its ORDER BY"));
+            }
             if name.starts_with("approx_") {
                 return Some(format!("{expression} is approximate"));
             }
             let floats = params.args.iter().any(|argument| is_float(argument, schema));
-            (BY_SUM.contains(&name.as_str()) && floats)
-                .then(|| format!("{expression} adds floating-point values"))
+            (adds(&name) && floats).then(|| format!("{expression} adds floating-point values"))
         }
         Expr::WindowFunction(window) => windowed(window, expression, schema),
         _ => None,
@@ -103,12 +107,17 @@ fn sensitive(expression: &Expr, schema: &DFSchema) -> Option<String> {
 
 fn windowed(window: &WindowFunction, expression: &Expr, schema: &DFSchema) -> Option<String> {
     let name = window.fun.name().to_ascii_lowercase();
-    if BY_TIES.contains(&name.as_str()) {
+    let by_rows = window.params.window_frame.units == WindowFrameUnits::Rows
+        && !window.params.order_by.is_empty();
+    if BY_TIES.contains(&name.as_str()) || BY_ORDER.contains(&name.as_str()) || by_rows {
         return Some(format!("{expression}, if rows are equal in its ORDER BY"));
     }
     let floats = window.params.args.iter().any(|argument| is_float(argument, schema));
-    (BY_SUM.contains(&name.as_str()) && floats)
-        .then(|| format!("{expression} adds floating-point values"))
+    (adds(&name) && floats).then(|| format!("{expression} adds floating-point values"))
+}
+
+fn adds(name: &str) -> bool {
+    BY_SUM.contains(&name) || name.starts_with("regr_")
 }
 
 fn is_float(argument: &Expr, schema: &DFSchema) -> bool {

@@ -54,8 +54,14 @@ impl Prepared {
         let bound = parameters.bind(plan)?;
         let optimized = session.optimize(&bound)?;
         let output = Arc::new(optimized.schema().as_arrow().clone());
-        check_output(&output)?;
-        Ok(Self { output, reads: reads_of(&optimized)?, parameters: used, order_sensitive })
+        check_distinct_names(&output)?;
+        // ORDER: a table that these parameters fold away may be needed with others, so every table
+        // named counts as read, and the optimized plan only says which columns.
+        let mut reads = tables_of(&typed)?;
+        for (table, columns) in reads_of(&optimized)? {
+            reads.entry(table).or_default().extend(columns);
+        }
+        Ok(Self { output, reads, parameters: used, order_sensitive })
     }
 }
 
@@ -103,7 +109,7 @@ fn check_functions(plan: &LogicalPlan) -> Result<()> {
     }
 }
 
-fn check_output(output: &Schema) -> Result<()> {
+fn check_distinct_names(output: &Schema) -> Result<()> {
     let mut names = BTreeSet::new();
     for field in output.fields() {
         if !names.insert(field.name()) {
@@ -115,6 +121,19 @@ fn check_output(output: &Schema) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Every table that a plan names, without columns.
+fn tables_of(plan: &LogicalPlan) -> Result<SourceColumns> {
+    let mut tables = SourceColumns::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            tables.entry(scan.table_name.table().to_owned()).or_default();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .map_err(|error| from_engine(ErrorKind::Internal, "walk the plan", error))?;
+    Ok(tables)
 }
 
 /// The columns that an optimized plan's scans keep.

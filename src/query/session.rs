@@ -20,6 +20,10 @@ pub const ENGINE: &str = "datafusion 55.2.0, arrow 59.3.2, session zone UTC, eng
 /// Batch size where an answer may follow the order of rows; then it is part of the recipe.
 pub const FIXED_BATCH_ROWS: usize = 8_192;
 
+/// Memory of one query whose answer may follow the order of rows: whether it spills, and so in
+/// which order it adds, must not depend on its neighbours. Part of the recipe.
+pub const FIXED_MEMORY_BYTES: usize = 1 << 30;
+
 /// How a session runs; decides nothing about rows that are not order-sensitive.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {

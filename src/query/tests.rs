@@ -200,6 +200,7 @@ async fn different_kinds_of_time_are_not_compared() {
         "SELECT id FROM flights WHERE day IN ($start_at)",
         "SELECT a.id FROM flights a JOIN flights b ON a.day = b.at",
         "SELECT id FROM flights WHERE id IN (SELECT id FROM flights WHERE at < $end)",
+        "SELECT id FROM flights WHERE at IN (SELECT day FROM flights)",
     ] {
         let error = whole(&prepare(sql).await.expect_err(sql));
         assert!(error.contains("compares"), "{sql}: {error}");

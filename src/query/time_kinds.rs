@@ -7,7 +7,7 @@
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
-use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::expr::{Between, InList, InSubquery};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable as _, LogicalPlan, Operator};
 
@@ -43,6 +43,13 @@ fn mixed_in(expression: &Expr, schema: &DFSchema) -> Option<Error> {
         Expr::Between(Between { expr, low, high, .. }) => {
             mixed(expr, low, schema).or_else(|| mixed(expr, high, schema))
         }
+        Expr::InSubquery(InSubquery { expr, subquery, .. }) => {
+            let inner = subquery.subquery.schema();
+            let column = inner.columns().into_iter().next()?;
+            let one = kind(expr, schema)?;
+            let two = kind(&Expr::Column(column.clone()), inner)?;
+            is_mixed(&one, &two).then(|| refusal(expr, &one, &Expr::Column(column), &two))
+        }
         Expr::InList(InList { expr, list, .. }) => {
             list.iter().find_map(|item| mixed(expr, item, schema))
         }
@@ -66,7 +73,11 @@ fn compares(operator: Operator) -> bool {
 
 fn mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Error> {
     let (one, two) = (kind(left, schema)?, kind(right, schema)?);
-    let is_mixed = match (&one, &two) {
+    is_mixed(&one, &two).then(|| refusal(left, &one, right, &two))
+}
+
+fn is_mixed(one: &TimeKind, two: &TimeKind) -> bool {
+    match (one, two) {
         // A text next to a date can only be that date.
         (TimeKind::Name, TimeKind::Name | TimeKind::Date) | (TimeKind::Date, TimeKind::Name) => {
             false
@@ -77,15 +88,16 @@ fn mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Error> {
         // A text that spells a wall-clock time next to one is that time.
         (TimeKind::Name, TimeKind::Wall { .. }) | (TimeKind::Wall { .. }, TimeKind::Name) => false,
         _ => true,
-    };
-    is_mixed.then(|| {
-        Error::invalid(format!(
-            "the SQL compares {left}, {}, with {right}, {}",
-            one.words(),
-            two.words()
-        ))
-        .hint(advice(&one, &two))
-    })
+    }
+}
+
+fn refusal(left: &Expr, one: &TimeKind, right: &Expr, two: &TimeKind) -> Error {
+    Error::invalid(format!(
+        "the SQL compares {left}, {}, with {right}, {}",
+        one.words(),
+        two.words()
+    ))
+    .hint(advice(one, two))
 }
 
 fn kind(expression: &Expr, schema: &DFSchema) -> Option<TimeKind> {

@@ -19,7 +19,7 @@ use crate::dataset::{Dataset, Partition, Partitions, layout};
 use crate::error::{Error, ErrorKind, Result, from_engine};
 use crate::identity::{Digest, to_json};
 use crate::metrics::{Meter, Metrics};
-use crate::plan::{Plan, PlannedPartition, source_table};
+use crate::plan::{BasePartition, Plan, PlannedPartition, source_table};
 use crate::query::{Parameters, PinnedTable, Query, Session, SessionOptions};
 use crate::run::{Record, RunState};
 use crate::storage::{Created, Stores};
@@ -32,6 +32,7 @@ struct Looked {
     name: String,
     batch: usize,
     recorded: Metrics,
+    planned_base: Option<BasePartition>,
     report: PartitionReport,
     findings: Vec<Finding>,
     balances: Vec<(String, String)>,
@@ -141,6 +142,7 @@ fn assemble(
             batch: one.batch,
             metrics: &one.report.metrics,
             recorded: &one.recorded,
+            planned_rows: one.planned_base.as_ref().map(|base| base.rows),
             production: one.report.base.as_ref().map(|base| &base.metrics),
             diff: &one.report.diff,
             balances: &one.balances,
@@ -149,6 +151,7 @@ fn assemble(
     let range = RangeFacts {
         planned: &planned,
         partitions: &facts,
+        whole: candidate.scope == Scope::Run,
         changed_columns: &decides.changed_columns,
     };
     let mut findings = check_range(&range, &decides.checks, &decides.expect);
@@ -220,12 +223,12 @@ impl Checker {
             }
             Some((_, before)) => compare(before, &rows, &decides.key)?,
         };
-        let diff = if base.is_none() { new_partition(diff) } else { diff };
         let balances = self.balances(partition, record).await?;
         Ok(Looked {
             name: name.clone(),
             batch,
             recorded: record.metrics.clone(),
+            planned_base: partition.base.clone(),
             report: PartitionReport { metrics, base: base.map(|(report, _)| report), diff },
             findings,
             balances,
@@ -305,12 +308,6 @@ impl Checker {
                 .hint("each side must give exactly one: select one aggregate, such as count(*)")),
         }
     }
-}
-
-/// A partition that production does not have: all its rows are new, as the plan says, so no claim
-/// about added rows is needed for it.
-fn new_partition(diff: Diff) -> Diff {
-    Diff { only_candidate: 0, equal: 0, ..diff }
 }
 
 /// Production's files are not what the version says: somebody else wrote them.

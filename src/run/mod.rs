@@ -1,7 +1,8 @@
 //! Running a plan: batches in order, partitions side by side, each result recorded once.
 //!
 //! Running again resumes: partitions with a record are done. A failed partition keeps its evidence
-//! and stops later batches from starting. A signal or a pause stops new partitions from starting.
+//! and stops later batches from starting. A signal stops new partitions from starting, a pause new
+//! batches.
 
 mod compute;
 mod events;
@@ -21,7 +22,7 @@ use crate::dataset::Dataset;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
-use crate::query::{FIXED_BATCH_ROWS, Query, SessionOptions};
+use crate::query::{FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES, Query, SessionOptions};
 use crate::storage::Stores;
 
 pub(crate) use compute::query_of;
@@ -343,7 +344,11 @@ impl Runner {
         SessionOptions {
             batch_rows: if fixed { FIXED_BATCH_ROWS } else { self.options.batch_rows },
             threads: if fixed { 1 } else { self.options.query_threads },
-            memory: Some(Arc::clone(&self.memory)),
+            memory: Some(if fixed {
+                SessionOptions::pool(FIXED_MEMORY_BYTES)
+            } else {
+                Arc::clone(&self.memory)
+            }),
             spill: Some(self.spill.folder()),
         }
     }

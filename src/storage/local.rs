@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind as Io, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::DateTime;
@@ -23,7 +23,8 @@ const UNFINISHED: &str = ".reissue-unfinished-";
 /// How deep a listing follows folders.
 const MAX_DEPTH: usize = 64;
 
-static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+/// A younger unfinished file may belong to a process that has not locked it yet.
+const SWEEP_AFTER: Duration = Duration::from_secs(60);
 
 /// The file of a path: paths have no leading slash.
 pub(super) fn file_of(path: &str) -> PathBuf {
@@ -137,6 +138,11 @@ fn list_into(folder: &Path, path: &str, depth: usize, listing: &mut Listing) -> 
     Ok(())
 }
 
+fn is_without_links(error: &io::Error) -> bool {
+    // EPERM, EOPNOTSUPP: what FAT and some network file systems answer to link(2).
+    matches!(error.raw_os_error(), Some(1 | 95))
+}
+
 fn is_link(entry: &fs::DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_symlink())
 }
@@ -160,17 +166,8 @@ impl Unfinished {
         let target = file_of(path);
         let folder = target.parent().unwrap_or(Path::new("/")).to_path_buf();
         make_folders(&folder)?;
-        let number = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-        let temporary = folder.join(format!("{UNFINISHED}{}-{number}", std::process::id()));
-        let file = match open_new(&temporary) {
-            // A process with our number died here; its lock is free, so its file may go.
-            Err(error) if error.kind() == Io::AlreadyExists && is_abandoned(&temporary) => {
-                remove(&temporary)?;
-                open_new(&temporary)
-            }
-            other => other,
-        }
-        .map_err(|error| io_error("create", &temporary, error))?;
+        let temporary = folder.join(unfinished_name()?);
+        let file = open_new(&temporary).map_err(|error| io_error("create", &temporary, error))?;
         // The lock tells a sweep that this file's process is alive; it goes with the process.
         file.lock().map_err(|error| io_error("lock", &temporary, error))?;
         Ok(Self { path: path.to_owned(), file, temporary })
@@ -187,10 +184,22 @@ impl Unfinished {
         synced.map_err(|error| io_error("sync", &self.temporary, error))?;
         match fs::hard_link(&self.temporary, &target) {
             Ok(()) => {}
-            Err(error) if error.kind() == Io::AlreadyExists => return Ok(Created::Exists),
+            Err(error) if error.kind() == Io::AlreadyExists => {
+                // Whoever reads the object now may rely on it: its name must be durable too.
+                sync_folder(target.parent().unwrap_or(Path::new("/")))?;
+                return Ok(Created::Exists);
+            }
+            Err(error) if is_without_links(&error) => {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    "the file system has no hard links",
+                )
+                .with("file", target.display())
+                .because(error));
+            }
             Err(error) => {
                 let error = io_error("link", &target, error);
-                return Err(error.hint("the file system must support hard links"));
+                return Err(error);
             }
         }
         remove(&self.temporary)?;
@@ -207,6 +216,14 @@ impl Drop for Unfinished {
             tracing::debug!(%error, "an unfinished file stays until it is swept");
         }
     }
+}
+
+/// Random, because process numbers repeat between containers that share a disk.
+fn unfinished_name() -> Result<String> {
+    let mut bytes = [0; 12];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::internal("no random bytes").because(error.to_string()))?;
+    Ok(format!("{UNFINISHED}{}", hex::encode(bytes)))
 }
 
 fn open_new(file: &Path) -> io::Result<File> {
@@ -243,6 +260,12 @@ fn sync_folder(folder: &Path) -> Result<()> {
 }
 
 fn is_abandoned(file: &Path) -> bool {
+    let is_old = fs::metadata(file)
+        .and_then(|meta| meta.modified())
+        .is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= SWEEP_AFTER));
+    if !is_old {
+        return false;
+    }
     #[expect(clippy::disallowed_methods, reason = "storage looks at locks")]
     File::open(file).is_ok_and(|handle| handle.try_lock().is_ok())
 }

@@ -229,12 +229,15 @@ pub(crate) fn store_error(verb: &str, path: &str, error: object_store::Error) ->
         // Listings and uploads give refusals as generic errors; the status is in their text.
         Answer::Generic { source, .. } if is_refusal(&source.to_string()) => ErrorKind::Invalid,
         Answer::NotSupported { .. } | Answer::NotImplemented { .. } => ErrorKind::Unsupported,
-        Answer::Precondition { .. } | Answer::NotFound { .. } => ErrorKind::Stale,
+        Answer::Precondition { .. } => ErrorKind::Stale,
+        Answer::NotFound { .. } if verb == "read" => ErrorKind::Stale,
+        // A bucket or container that does not exist.
+        Answer::NotFound { .. } => ErrorKind::Invalid,
         _ => ErrorKind::Unavailable,
     };
     let ours = match kind {
         ErrorKind::Invalid => Error::new(kind, format!("the store refuses to {verb}"))
-            .hint("check the credentials and the rights on this prefix (docs/security.md)"),
+            .hint("check the bucket's name, the credentials and the rights on this prefix (docs/security.md)"),
         ErrorKind::Stale => Error::new(kind, "an object changed or vanished while it was used")
             .hint("plan again: the plan pins what is there now"),
         _ => Error::new(kind, format!("cannot {verb}")),

@@ -98,8 +98,10 @@ impl Stores {
             .host_str()
             .filter(|host| !host.is_empty())
             .ok_or_else(|| Error::invalid("the URL names no bucket").with("url", url))?;
-        // The raw path: names in it are not decoded, they are used as they are.
-        let folder = parsed.path().trim_matches('/').to_owned();
+        // The path as written: parsing would encode it once more.
+        let written = url.split_once("://").map_or("", |(_, rest)| rest);
+        let folder = written.split_once('/').map_or("", |(_, path)| path);
+        let folder = folder.trim_matches('/').to_owned();
         let name = format!("{scheme}://{host}");
         let store = self.opened(&name, || match scheme {
             "s3" => s3(&self.environment, host),

@@ -83,12 +83,17 @@ async fn leftovers_of_a_dead_process_are_swept_and_never_listed() {
     let folder = tempfile::tempdir().unwrap();
     let root = stores().root("lake", folder.path()).unwrap();
     let writer = root.writer("data/x").await.unwrap();
-    fs::write(folder.path().join("lake/data/.reissue-unfinished-1-0"), "half").unwrap();
+    let left = folder.path().join("lake/data/.reissue-unfinished-dead");
+    fs::write(&left, "half").unwrap();
+    let fresh = folder.path().join("lake/data/.reissue-unfinished-fresh");
+    fs::write(&fresh, "perhaps not locked yet").unwrap();
+    let hour_ago = std::time::SystemTime::UNIX_EPOCH;
+    fs::File::options().write(true).open(&left).unwrap().set_modified(hour_ago).unwrap();
     assert!(root.list("").await.unwrap().objects.is_empty());
     let swept = root.store().sweep_unfinished(&root.full("")).unwrap();
     assert_eq!(swept, 1, "the living writer's file stays, the dead one's goes");
     drop(writer);
-    assert_eq!(fs::read_dir(folder.path().join("lake/data")).unwrap().count(), 0);
+    assert!(!left.exists() && fresh.exists());
 }
 
 #[tokio::test]

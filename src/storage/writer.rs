@@ -92,6 +92,10 @@ impl ObjectWriter {
 
     async fn send_part(&mut self) -> Result<()> {
         let Sink::Remote { upload, part, .. } = &mut self.sink else { return Ok(()) };
+        // An upload needs one part; a further one without bytes is refused by some stores.
+        if part.is_empty() && self.size > 0 {
+            return Ok(());
+        }
         let payload = PutPayload::from_bytes(Bytes::from(std::mem::take(part)));
         let sent = upload.put_part(payload).await;
         if let Err(error) = sent {
