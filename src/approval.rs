@@ -14,7 +14,7 @@ use crate::identity::{Digest, from_json, to_json};
 use crate::plan::{Plan, read_plan};
 use crate::publish::Past;
 use crate::report::{Report, current_report};
-use crate::run::{RunState, check_expiry, load_events};
+use crate::run::{RunState, check_dataset, check_expiry, load_events};
 use crate::storage::Created;
 
 /// One approval.
@@ -82,6 +82,7 @@ pub async fn approve(
 ) -> Result<ApproveOutcome> {
     check_expiry(plan, env)?;
     let head = dataset.head().await?;
+    check_dataset(plan, &head)?;
     let policy = dataset.policy(&head).await?;
     let state = RunState::load(dataset, plan).await?;
     let (_, candidate) = freeze(dataset, plan, scope, &state).await?;
@@ -129,7 +130,14 @@ pub async fn approve(
     let history = dataset.history().await?;
     let undone_in = Past::of(&plan.id, &history).undone(scope).map_or(0, |(_, by)| by.number());
     let makers = makers(dataset, plan, &state).await?;
-    let rules = Rules { policy: &policy, makers: &makers, consumed: consumed(&history), undone_in };
+    let bound = Bound {
+        dataset: approval.dataset.clone(),
+        plan: plan.id.clone(),
+        scope,
+        candidate: approval.candidate.clone(),
+    };
+    let rules =
+        Rules { bound, policy: &policy, makers: &makers, consumed: consumed(&history), undone_in };
     let counting = rules.usable(&all, &approval.report);
     Ok(ApproveOutcome::Approved {
         approval: Box::new(approval),
@@ -223,8 +231,17 @@ pub(crate) fn consumed(history: &[Version]) -> BTreeSet<Digest> {
     publishes.flat_map(|version| version.manifest.cause.approvals.iter().cloned()).collect()
 }
 
+/// What an approval must be about.
+pub(crate) struct Bound {
+    pub(crate) dataset: String,
+    pub(crate) plan: Digest,
+    pub(crate) scope: Scope,
+    pub(crate) candidate: Digest,
+}
+
 /// Which approvals count, by the rules in force now.
 pub(crate) struct Rules<'a> {
+    pub(crate) bound: Bound,
     pub(crate) policy: &'a Policy,
     pub(crate) makers: &'a BTreeSet<String>,
     /// Those that versions have consumed.
@@ -244,6 +261,10 @@ impl Rules<'_> {
             .iter()
             .filter(|(digest, approval)| {
                 &approval.report == report
+                    && approval.dataset == self.bound.dataset
+                    && approval.plan == self.bound.plan
+                    && approval.scope == self.bound.scope
+                    && approval.candidate == self.bound.candidate
                     && !self.consumed.contains(*digest)
                     && approval.head >= self.undone_in
                     && reason_against(self.policy, self.makers, &person(&approval.actor)).is_none()

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::identity::{Digest, to_json};
 use crate::plan::Plan;
 use crate::run::RunState;
+use crate::spec::Unit;
 use crate::storage::Created;
 
 /// Which part of a run.
@@ -77,6 +78,17 @@ pub fn partitions_of(plan: &Plan, scope: Scope) -> Result<Vec<String>> {
     let name = |number: &usize| {
         plan.decides.partitions.get(*number).map(|partition| partition.interval.name.clone())
     };
+    match (scope, plan.decides.publish_unit) {
+        (Scope::Run, Unit::Batch) => {
+            return Err(Error::invalid("this plan publishes batch by batch")
+                .hint("say which batch: --batch 1"));
+        }
+        (Scope::Batch(_), Unit::Run) => {
+            return Err(Error::invalid("this plan publishes the whole run at once")
+                .hint("leave --batch out"));
+        }
+        (Scope::Run, Unit::Run) | (Scope::Batch(_), Unit::Batch) => {}
+    }
     match scope {
         Scope::Run => Ok((0..plan.decides.partitions.len()).filter_map(|n| name(&n)).collect()),
         Scope::Batch(number) => {

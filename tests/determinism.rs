@@ -65,4 +65,10 @@ fn order_sensitive_sql_is_named_and_still_gives_the_same_bytes() {
     for words in [["--query-threads", "8"], ["--batch-rows", "1000"], ["--batch-rows", "65536"]] {
         assert_eq!(hashes(&lab, &words), expected, "{words:?}");
     }
+    // A frame of rows over ties, even of whole numbers, is one too.
+    let ties = "CAST(sum(id) OVER (PARTITION BY kind ORDER BY kind ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS DOUBLE) AS rate, amount FROM";
+    lab.edit("specs/sales.sql", "sum(rate) OVER (PARTITION BY kind) AS rate, amount FROM", ties);
+    let dry = lab.run(&["plan", "specs/sales.toml"]).expect(0);
+    assert!(dry.stdout.contains("if rows are equal in its ORDER BY"), "{}", dry.stdout);
+    assert!(dry.stdout.contains("wraps around silently"), "{}", dry.stdout);
 }

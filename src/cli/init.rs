@@ -63,6 +63,9 @@ pub(super) struct AdoptArguments {
     /// Say that the dataset is one already, and that its writers' changes should be taken in
     #[arg(long, required = true)]
     again: bool,
+    /// Take files in although they replace partitions that were published or committed
+    #[arg(long)]
+    allow_replace_published: bool,
     /// Why, for the log
     #[arg(long, default_value = "changes of the dataset's own writers")]
     reason: String,
@@ -123,6 +126,7 @@ pub(super) async fn init(context: &Context, arguments: InitArguments) -> Result<
     let probe = dataset.probe(&context.env).await?;
     let used: Vec<String> =
         partitions.iter().flat_map(|p| &p.files).map(|file| file.path.clone()).collect();
+    let policy = policy.owned_by(&actor);
     let options = InitOptions { definition, partitions, policy, actor, reason: arguments.reason };
     match dataset.init(options, &context.env).await? {
         InitOutcome::Made(version) => {
@@ -202,8 +206,9 @@ fn answer(
 pub(super) async fn adopt(context: &Context, arguments: AdoptArguments) -> Result<Answer> {
     let dataset = context.dataset(Some(&arguments.url))?;
     let actor = context.actor()?;
-    let (version, names, refused) =
-        dataset.adopt_again(&actor, &arguments.reason, &context.env).await?;
+    let (version, names, refused) = dataset
+        .adopt_again(&actor, &arguments.reason, arguments.allow_replace_published, &context.env)
+        .await?;
     let mut text = match names.as_slice() {
         [] => format!("nothing has changed; version {} stays\n", version.number()),
         names => format!(

@@ -34,6 +34,7 @@ pub(super) async fn run(context: &Context, arguments: PolicyArguments) -> Result
             let version = dataset
                 .set_policy(&policy, &context.actor()?, &arguments.reason, &context.env)
                 .await?;
+            let policy = dataset.policy(&version).await?;
             (version, policy)
         }
     };

@@ -1,6 +1,7 @@
 //! `log`, `files` and `query`.
 
-use arrow::json::LineDelimitedWriter;
+use arrow::json::WriterBuilder;
+use arrow::json::writer::LineDelimited;
 use arrow::util::display::FormatOptions;
 use arrow::util::pretty::pretty_format_batches_with_options;
 use clap::Args;
@@ -194,7 +195,8 @@ pub(super) async fn query(context: &Context, arguments: QueryArguments) -> Resul
 "
     );
     let mut lines = Vec::new();
-    let mut writer = LineDelimitedWriter::new(&mut lines);
+    let mut writer =
+        WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(&mut lines);
     for batch in &batches {
         writer.write(batch).map_err(show)?;
     }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use super::proofread::proofread;
 use super::{
     ColumnDef, DataFile, Dataset, Definition, Partition, PartitionColumn, Place, Placement,
     TimeKind,
 };
 use crate::calendar::{Calendar, Interval};
 use crate::error::{Error, ErrorKind, Result};
-use crate::identity::file_hash;
 use crate::parquet_file::read_footer;
 use crate::storage::Object;
 
@@ -72,7 +72,9 @@ impl Dataset {
                 Err(reason) => refused.push(refuse(&object.path, reason)),
             }
         }
-        let looks = places.into_iter().map(|(object, interval)| self.look_at(object, interval));
+        let looks = places
+            .into_iter()
+            .map(|(object, interval)| self.look_at(object, interval, column, calendar));
         let looked: Vec<Result<Found, RefusedObject>> =
             futures::stream::iter(looks).buffered(LOOKS_AT_ONCE).try_collect().await?;
         let mut found = Vec::new();
@@ -91,6 +93,8 @@ impl Dataset {
         &self,
         object: Object,
         interval: Interval,
+        column: &str,
+        calendar: &Calendar,
     ) -> Result<Result<Found, RefusedObject>> {
         let reader = self.root().store().open(&self.root().absolute(&object))?;
         let footer = match read_footer(&reader).await {
@@ -100,8 +104,15 @@ impl Dataset {
             }
             Err(error) => return Err(error),
         };
-        let hash = file_hash(&reader.read_all().await?);
-        reader.finish()?;
+        if let Some(inside) = footer.columns().iter().find(|one| one.name == column) {
+            let inside = std::slice::from_ref(inside);
+            let partition = partition_column(inside, column, calendar)?;
+            let wrong = proofread(&reader, &footer, column, &partition, &interval, false).await?;
+            if let Some(reason) = wrong {
+                return Ok(Err(refuse(&object.path, reason)));
+            }
+        }
+        let hash = reader.hash().await?;
         let file = DataFile::new(Place::Root, &object, footer.rows(), hash);
         Ok(Ok(Found { interval, file, columns: footer.columns() }))
     }
@@ -177,7 +188,11 @@ fn definition_of(
         (None, Some(first)) => (first.columns.clone(), first.file.path.clone()),
         (None, None) => {
             let what = format!("no usable Parquet file lies in a {column}=… folder");
-            return Err(Error::invalid(what)
+            let mut error = Error::invalid(what);
+            for object in refused.iter().take(5) {
+                error = error.with("not used", format!("{}: {}", object.path, object.reason));
+            }
+            return Err(error
                 .hint("check the path and --partition; or make an empty dataset with --schema"));
         }
     };

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::{DataFile, Dataset, Partition, Place};
 use crate::error::{Error, Result};
-use crate::identity::file_hash;
 use crate::storage::{Listing, Object};
 
 /// One object that is not what the version says.
@@ -101,9 +100,7 @@ impl Dataset {
         }
         let root = self.place(file.place);
         let reader = root.store().open(&root.absolute(found))?;
-        let hash = file_hash(&reader.read_all().await?);
-        reader.finish()?;
-        Ok(hash == file.hash)
+        Ok(reader.hash().await? == file.hash)
     }
 
     /// The object that a recorded file is now. With another tag but the same size and hash it is

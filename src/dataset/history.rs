@@ -28,7 +28,6 @@ impl Dataset {
     /// `Corrupt` when history has a gap or a wrong parent, `Unavailable` when it cannot be read.
     pub async fn find_head(&self) -> Result<Option<Version>> {
         let numbers = self.version_numbers().await?;
-        self.check_views(numbers.last().copied().unwrap_or_default()).await?;
         let Some(&last) = numbers.last() else { return Ok(None) };
         let head = self.version(last).await?;
         if last > 1 {
@@ -99,6 +98,7 @@ impl Dataset {
                 layout::VERSIONS
             )));
         }
+        self.check_views(numbers.last().copied().unwrap_or_default()).await?;
         Ok(numbers)
     }
 

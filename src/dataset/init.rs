@@ -116,6 +116,7 @@ impl Dataset {
         &self,
         actor: &str,
         reason: &str,
+        replace_ours: bool,
         env: &Env,
     ) -> Result<(Version, Vec<String>, Vec<RefusedObject>)> {
         let head = self.head().await?;
@@ -128,12 +129,18 @@ impl Dataset {
         if changed.is_empty() {
             return Ok((head, Vec::new(), found.refused));
         }
+        let overrides = self.replaced_ours(&head, &changed, replace_ours).await?;
         let names = changed.iter().map(|partition| partition.name.clone()).collect();
         let identities: Vec<Digest> =
             changed.iter().map(Partition::identity).collect::<Result<_>>()?;
         let change = Change {
             kind: Kind::Adopt,
-            cause: Cause { reason: reason.to_owned(), base: head.number(), ..Cause::default() },
+            cause: Cause {
+                reason: reason.to_owned(),
+                base: head.number(),
+                overrides,
+                ..Cause::default()
+            },
             commit_id: Digest::of_json(&("adopt", &head.digest, identities))?,
             partitions: changed,
             actor: actor.to_owned(),
@@ -148,6 +155,32 @@ impl Dataset {
             )
             .hint("run the same command again")),
             CommitOutcome::Unknown(error) => Err(error),
+        }
+    }
+
+    /// Taking the root's files in would replace what was published or committed: a guard of its own.
+    async fn replaced_ours(
+        &self,
+        head: &Version,
+        changed: &[Partition],
+        allowed: bool,
+    ) -> Result<Vec<String>> {
+        let current = self.partitions(head).await?;
+        let ours: Vec<&str> = changed
+            .iter()
+            .filter(|partition| partition.files.iter().any(|file| file.place == Place::Root))
+            .filter_map(|partition| current.at(partition.start))
+            .filter(|now| now.files.iter().any(|file| file.place == Place::Control))
+            .map(|now| now.name.as_str())
+            .collect();
+        match (ours.first(), allowed) {
+            (None, _) => Ok(Vec::new()),
+            (Some(_), true) => Ok(vec!["allow-replace-published".to_owned()]),
+            (Some(first), false) => Err(Error::invalid(format!(
+                "taking the root's files in would replace {} partitions that were published or committed, first {first}",
+                ours.len()
+            ))
+            .hint("move the new files out of the way, or say --allow-replace-published")),
         }
     }
 

@@ -8,7 +8,7 @@
 //! views/00000000000000000042.sql            a ready view definition of a version
 //! plans/<plan id>.json                      immutable plans
 //! runs/<plan id>/attempts/<partition>/…     claims and their endings
-//! runs/<plan id>/records/<partition>.<recipe>.json   the one result of a partition
+//! runs/<plan id>/records/<partition>.<number>.<recipe>.json   the one result of a partition
 //! runs/<plan id>/{candidates,reports,approvals}/<digest>.json
 //! runs/<plan id>/{events,terms}/<time>-<id>.json
 //! data/<attempt>/<hive suffix>/part-00000.parquet
@@ -90,8 +90,10 @@ pub fn run_object(plan: &Digest, kind: &str, digest: &Digest) -> String {
 
 /// The one record of a partition's result in a run; its recipe is in the name, so that a listing
 /// finds equal ones.
-pub fn record(plan: &Digest, partition: &str, recipe: &Digest) -> String {
-    format!("{RUNS}/{plan}/records/{partition}.{recipe}.json")
+///
+/// A record whose files were lost is followed by the next number; the greatest counts.
+pub fn record(plan: &Digest, partition: &str, recipe: &Digest, number: usize) -> String {
+    format!("{RUNS}/{plan}/records/{partition}.{number:04}.{recipe}.json")
 }
 
 /// The plan and the recipe of a record's path; `None` for any other path.

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use super::manifest::{Cause, Kind};
+use super::proofread::proofread;
 use super::{
-    Change, ColumnDef, CommitOutcome, DataFile, Dataset, Partition, Partitions, Place, State,
+    Change, CommitOutcome, DataFile, Dataset, Definition, Partition, Partitions, Place, State,
     Version, layout,
 };
+use crate::calendar::Interval;
 use crate::env::Env;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::identity::Digest;
 use crate::parquet_file::read_footer;
 use crate::storage::{Object, Root, Stores};
@@ -66,7 +68,9 @@ impl Dataset {
         let mut files = Vec::new();
         for (number, url) in live.files.iter().enumerate() {
             let path = layout::data(&attempt, &folder, number);
-            files.push(self.copy_in(stores, url, &path, &head.manifest.definition.columns).await?);
+            files.push(
+                self.copy_in(stores, url, &path, &head.manifest.definition, &interval).await?,
+            );
         }
         let mut partition = Partition::of(&interval, files, 0);
         partition.logic.clone_from(&live.logic);
@@ -78,7 +82,8 @@ impl Dataset {
         stores: &Stores,
         url: &str,
         path: &str,
-        columns: &[ColumnDef],
+        definition: &Definition,
+        interval: &Interval,
     ) -> Result<DataFile> {
         let (folder, name) = url.rsplit_once('/').unwrap_or((".", url));
         let here = PathBuf::from(".");
@@ -88,9 +93,15 @@ impl Dataset {
             .await?
             .ok_or_else(|| Error::invalid("there is no such file").with("file", url))?;
         let reader = root.store().open(&root.absolute(&object))?;
-        let footer = read_footer(&reader).await?;
-        if let Some(what) = super::adopt::difference(columns, &footer.columns()) {
-            return Err(Error::invalid(format!("the file is not of this dataset: {what}"))
+        let footer = read_footer(&reader).await.map_err(bad_file)?;
+        let column = &definition.partition;
+        let mut wrong = super::adopt::difference(&definition.columns, &footer.columns());
+        if wrong.is_none() {
+            let read = proofread(&reader, &footer, &column.column, column, interval, true).await;
+            wrong = read.map_err(bad_file)?;
+        }
+        if let Some(what) = wrong {
+            return Err(Error::invalid(format!("the file is not of this partition: {what}"))
                 .with("file", url));
         }
         let (copied, hash) = copy(&root, &object, self.control(), path)
@@ -107,7 +118,21 @@ impl Dataset {
         env: &Env,
     ) -> Result<LiveOutcome> {
         loop {
+            if let Some(base) = live.base.filter(|base| *base > head.number()) {
+                return Err(Error::invalid(format!(
+                    "there is no version {base}: the newest is {}",
+                    head.number()
+                )));
+            }
             let current = self.partitions(&head).await?;
+            let looked = current.at(partition.start).cloned();
+            let looked =
+                looked.unwrap_or_else(|| Partition { files: Vec::new(), ..partition.clone() });
+            let foreign = self.foreign_changes([&looked]).await?;
+            if let Some(change) = foreign.changes.first() {
+                let reason = format!("changed outside reissue: {} {}", change.path, change.what);
+                return Ok(LiveOutcome::Conflict { reason, head: head.number() });
+            }
             if let Some(now) = current.at(partition.start) {
                 if has_same_bytes(now, &partition) {
                     return Ok(LiveOutcome::Already(head));
@@ -156,6 +181,18 @@ impl Dataset {
             now.name, now.changed_in
         )))
     }
+}
+
+/// A damaged file is bad input here, not damaged history.
+fn bad_file(error: Error) -> Error {
+    if error.kind() != ErrorKind::Corrupt {
+        return error;
+    }
+    let mut ours = Error::invalid(error.message());
+    for (name, value) in error.context() {
+        ours = ours.with(name, value);
+    }
+    ours.hint("write the file again")
 }
 
 fn has_same_bytes(one: &Partition, two: &Partition) -> bool {

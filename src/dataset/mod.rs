@@ -16,6 +16,7 @@ mod live;
 mod manifest;
 mod partition;
 mod policy;
+mod proofread;
 mod retain;
 mod segment;
 mod view;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{Cause, Change, CommitOutcome, Dataset, Kind, Version, layout};
+use crate::approval::person;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::identity::{Digest, from_json, to_json};
@@ -14,6 +15,8 @@ use crate::storage::Created;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
+    /// Who may change these rules; whoever makes the dataset, unless named.
+    pub owners: BTreeSet<String>,
     /// How many different people must approve before a publish.
     pub approvals: usize,
     /// Who may approve; empty: anybody who did not make the candidate.
@@ -72,6 +75,7 @@ pub struct Limits {
 impl Default for Policy {
     fn default() -> Self {
         Self {
+            owners: BTreeSet::new(),
             approvals: 1,
             approvers: BTreeSet::new(),
             unsigned_approvals: true,
@@ -89,7 +93,22 @@ impl Policy {
     /// # Errors
     /// `Invalid`, with the line shown.
     pub fn from_toml(text: &str, file: &str) -> Result<Self> {
-        crate::spec::read_toml(text, file)
+        let policy: Self = crate::spec::read_toml(text, file)?;
+        if policy.approvals == 0 {
+            return Err(Error::invalid("approvals = 0 would let makers publish alone")
+                .with("file", file)
+                .hint("write 1 or more"));
+        }
+        Ok(policy)
+    }
+
+    /// The same, with an owner when none is named.
+    #[must_use]
+    pub fn owned_by(mut self, actor: &str) -> Self {
+        if self.owners.is_empty() {
+            self.owners.insert(actor.to_owned());
+        }
+        self
     }
 }
 
@@ -116,7 +135,7 @@ impl Dataset {
     /// Puts rules in force, as a version of its own.
     ///
     /// # Errors
-    /// `Conflict` when another commit came first.
+    /// `Invalid` for somebody who is no owner, `Conflict` when another commit came first.
     pub async fn set_policy(
         &self,
         policy: &Policy,
@@ -125,6 +144,18 @@ impl Dataset {
         env: &Env,
     ) -> Result<Version> {
         let head = self.head().await?;
+        let in_force = self.policy(&head).await?;
+        let is_owner = in_force.owners.iter().any(|owner| person(owner) == person(actor));
+        if !is_owner {
+            let owners: Vec<&str> = in_force.owners.iter().map(String::as_str).collect();
+            return Err(Error::invalid(format!("{actor} may not change the owner's rules"))
+                .hint(format!("the owners are {}", owners.join(", "))));
+        }
+        let mut policy = policy.clone();
+        if policy.owners.is_empty() {
+            policy.owners = in_force.owners;
+        }
+        let policy = &policy;
         let digest = Digest::of_json(policy)?;
         let (Created::New(_) | Created::Exists) =
             self.control().create(&layout::policy(&digest), to_json(policy)?).await?;

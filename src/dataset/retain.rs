@@ -27,10 +27,10 @@ impl Dataset {
     /// As the store's.
     pub async fn find_retained(&self, file: &DataFile) -> Result<Option<DataFile>> {
         let path = layout::retained(&file.hash, &file.path);
-        let found = self.control().find(&path).await?;
-        Ok(found
-            .filter(|object| object.size == file.size)
-            .map(|object| DataFile::new(Place::Control, &object, file.rows, file.hash.clone())))
+        let Some(found) = self.control().find(&path).await? else { return Ok(None) };
+        let reader = self.control().store().open(&self.control().absolute(&found))?;
+        let is_whole = reader.hash().await? == file.hash;
+        Ok(is_whole.then(|| DataFile::new(Place::Control, &found, file.rows, file.hash.clone())))
     }
 }
 

@@ -210,7 +210,8 @@ async fn changes_by_writers_who_do_not_know_us_are_seen() {
     let report = dataset.foreign_changes(partitions.present()).await.unwrap();
     let seen: Vec<_> = report.changes.iter().map(|c| (c.partition.as_str(), c.what)).collect();
     assert_eq!(seen, [("2013-01-01", "changed"), ("2013-01-02", "added"), ("2013-01-03", "gone")]);
-    let (again, names, _) = dataset.adopt_again("owner", "taken in", &lake.env).await.unwrap();
+    let (again, names, _) =
+        dataset.adopt_again("owner", "taken in", false, &lake.env).await.unwrap();
     assert_eq!(names, ["2013-01-01", "2013-01-02", "2013-01-03"]);
     assert_eq!(again.manifest.totals.partitions, 2);
     let partitions = dataset.partitions(&again).await.unwrap();

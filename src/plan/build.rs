@@ -47,6 +47,8 @@ pub struct Planned {
     pub batches: Vec<Vec<usize>>,
     /// Objects of the sources that are not used.
     pub refused: Vec<(String, crate::dataset::RefusedObject)>,
+    /// Sums that the engine lets wrap around silently.
+    pub wrapping: Vec<String>,
     /// Whether the plan was not there before.
     pub is_new: bool,
 }
@@ -121,7 +123,8 @@ pub async fn build(
         .into_iter()
         .flat_map(|(name, source)| source.refused.into_iter().map(move |one| (name.clone(), one)))
         .collect();
-    Ok(Planned { plan, dataset, base, kept, batches, refused, is_new })
+    let wrapping = prepared.wrapping;
+    Ok(Planned { plan, dataset, base, kept, batches, refused, wrapping, is_new })
 }
 
 /// The spec's partitioning, key and columns must be the dataset's.

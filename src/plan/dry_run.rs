@@ -301,6 +301,9 @@ fn notes_of(planned: &Planned, policy: &crate::dataset::Policy) -> Vec<String> {
     for construct in &plan.decides.order_sensitive {
         notes.push(format!("depends on the order of rows, so it runs on one thread with a fixed batch size: {construct}"));
     }
+    for sum in &planned.wrapping {
+        notes.push(format!("wraps around silently if it exceeds its type; cast to a wider decimal if it could: {sum}"));
+    }
     let new = plan.decides.partitions.iter().filter(|partition| partition.base.is_none()).count();
     if new > 0 {
         notes.push(format!("{new} partitions are not in production yet"));

@@ -10,7 +10,7 @@ mod rollback;
 
 use std::collections::BTreeMap;
 
-use crate::approval::{Rules, consumed, load_approvals, makers, people};
+use crate::approval::{Bound, Rules, consumed, load_approvals, makers, people};
 use crate::candidate::{Candidate, Scope, freeze};
 use crate::dataset::{
     Cause, Change, CommitOutcome, Dataset, Kind, Partial, Partition, Partitions, Place, Policy,
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::identity::Digest;
 use crate::plan::Plan;
 use crate::report::{Report, current_report};
-use crate::run::{RunState, check_expiry};
+use crate::run::{RunState, check_dataset, check_expiry};
 use crate::spec::Unit;
 use crate::storage::Created;
 
@@ -165,6 +165,7 @@ async fn prepare(
     history: &[Version],
     env: &Env,
 ) -> Result<Result<Prepared, PublishOutcome>> {
+    check_dataset(plan, head)?;
     check_expiry(plan, env)?;
     if let Some(window) = plan.terms.window.filter(|window| !window.contains(env.now())) {
         return Ok(Err(PublishOutcome::OutsideWindow(window.to_string())));
@@ -193,7 +194,14 @@ async fn prepare(
     let approvals = load_approvals(dataset, plan).await?;
     let undone_in = past.undone(scope).map_or(0, |(_, by)| by.number());
     let makers = makers(dataset, plan, &state).await?;
-    let rules = Rules { policy: &policy, makers: &makers, consumed: consumed(history), undone_in };
+    let bound = Bound {
+        dataset: head.manifest.dataset.clone(),
+        plan: plan.id.clone(),
+        scope,
+        candidate: digest.clone(),
+    };
+    let rules =
+        Rules { bound, policy: &policy, makers: &makers, consumed: consumed(history), undone_in };
     let counting = rules.usable(&approvals, &report_digest);
     let have = people(&counting).len();
     if have < rules.needed() {

@@ -119,6 +119,10 @@ pub async fn rollback(
     };
     let now = dataset.partitions(head).await?;
     let preview = preview_of(head.number(), &undone, &restored, &now);
+    let mut partitions = Vec::new();
+    for partition in restored.iter().cloned() {
+        partitions.push(with_intact_files(dataset, partition).await?);
+    }
     match request.expect {
         None => return Ok(RollbackOutcome::Preview(preview)),
         Some(expected) if expected != head.number() => {
@@ -135,10 +139,6 @@ pub async fn rollback(
             return Ok(RollbackOutcome::Conflict(foreign));
         }
         overrides.push("allow-changed-root".to_owned());
-    }
-    let mut partitions = Vec::new();
-    for partition in restored {
-        partitions.push(with_intact_files(dataset, partition).await?);
     }
     let change = Change {
         kind: Kind::Rollback,
@@ -173,9 +173,12 @@ fn done_before(head: &Version, request: &RollbackRequest) -> Option<Version> {
     let (RollbackTarget::Version(to), Some(expected)) = (&request.target, request.expect) else {
         return None;
     };
-    let wanted: Vec<u64> = (to + 1..=expected).collect();
     let manifest = &head.manifest;
-    let is_it = manifest.kind == Kind::Rollback && manifest.cause.undoes == wanted;
+    let undoes = &manifest.cause.undoes;
+    let is_it = manifest.kind == Kind::Rollback
+        && undoes.first().is_some_and(|first| *first > *to)
+        && manifest.cause.base == expected
+        && manifest.cause.plan.is_none();
     (is_it && manifest.number == expected + 1).then(|| head.clone())
 }
 
@@ -205,7 +208,13 @@ fn undone_versions(
                     "there is no version {number}"
                 ))));
             }
-            let undone: Vec<u64> = (number + 1..=head).collect();
+            // Rules stay in force: a rollback is about data.
+            let undone: Vec<u64> = (number + 1..=head)
+                .filter(|number| {
+                    let at = usize::try_from(*number - 1).ok().and_then(|at| history.get(at));
+                    at.is_some_and(|version| version.manifest.kind != Kind::Policy)
+                })
+                .collect();
             match (undone.is_empty(), history.last()) {
                 (true, Some(version)) => Err(Box::new(RollbackOutcome::Already(version.clone()))),
                 _ => Ok(undone),

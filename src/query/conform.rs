@@ -19,7 +19,8 @@ pub fn check_output(output: &Schema, definition: &Definition) -> Result<()> {
         let Ok(given) = output.field_with_name(field.name()) else {
             return Err(missing(output, field.name(), definition));
         };
-        if !fits(given.data_type(), field.data_type()) {
+        let is_null = given.data_type() == &DataType::Null && !field.is_nullable();
+        if is_null || !fits(given.data_type(), field.data_type()) {
             return Err(Error::invalid(format!(
                 "the SQL gives column {:?} as {}, the dataset has {}",
                 field.name(),

@@ -66,6 +66,35 @@ pub(super) fn order_sensitive(plan: &LogicalPlan) -> Result<Vec<String>> {
     refused.map_or_else(|| Ok(found.into_iter().collect()), Err)
 }
 
+/// Names the sums that can exceed their type: the engine lets them wrap around without an error.
+pub(super) fn wrapping_sums(plan: &LogicalPlan) -> Result<Vec<String>> {
+    let mut found = BTreeSet::new();
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|expression| {
+            expression.apply(|expression| {
+                let (name, arguments) = match expression {
+                    Expr::AggregateFunction(call) => (call.func.name(), &call.params.args),
+                    Expr::WindowFunction(call) => (call.fun.name(), &call.params.args),
+                    _ => return Ok(TreeNodeRecursion::Continue),
+                };
+                let wide = |argument: &Expr| {
+                    matches!(
+                        argument.get_type(&schema),
+                        Ok(DataType::Int64 | DataType::UInt64 | DataType::Decimal128(29.., _))
+                    )
+                };
+                if name.eq_ignore_ascii_case("sum") && arguments.iter().any(wide) {
+                    found.insert(expression.to_string());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })
+    .map_err(|error| from_engine(ErrorKind::Invalid, "the SQL cannot be planned", error))?;
+    Ok(found.into_iter().collect())
+}
+
 fn limit_without_order() -> Error {
     Error::invalid("the SQL has a LIMIT without an ORDER BY, so which rows it keeps is chance")
         .hint("order by columns that together are unique, or leave the LIMIT out")

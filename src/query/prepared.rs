@@ -27,6 +27,8 @@ pub struct Prepared {
     pub parameters: Vec<String>,
     /// What in it depends on the order of rows, in words.
     pub order_sensitive: Vec<String>,
+    /// Sums that the engine lets wrap around silently, in words.
+    pub wrapping: Vec<String>,
 }
 
 impl Prepared {
@@ -51,6 +53,7 @@ impl Prepared {
         check_functions(&typed)?;
         time_kinds::check(&typed)?;
         let order_sensitive = order::order_sensitive(&typed)?;
+        let wrapping = order::wrapping_sums(&typed)?;
         let bound = parameters.bind(plan)?;
         let optimized = session.optimize(&bound)?;
         let output = Arc::new(optimized.schema().as_arrow().clone());
@@ -61,7 +64,7 @@ impl Prepared {
         for (table, columns) in reads_of(&optimized)? {
             reads.entry(table).or_default().extend(columns);
         }
-        Ok(Self { output, reads, parameters: used, order_sensitive })
+        Ok(Self { output, reads, parameters: used, order_sensitive, wrapping })
     }
 }
 

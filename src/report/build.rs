@@ -21,7 +21,7 @@ use crate::identity::{Digest, to_json};
 use crate::metrics::{Meter, Metrics};
 use crate::plan::{BasePartition, Plan, PlannedPartition, source_table};
 use crate::query::{Parameters, PinnedTable, Query, Session, SessionOptions};
-use crate::run::{Record, RunState};
+use crate::run::{Record, RunState, check_dataset};
 use crate::storage::{Created, Stores};
 
 /// Called after each partition with its name.
@@ -62,6 +62,7 @@ pub async fn check(
     let state = RunState::load(dataset, plan).await?;
     let (candidate, digest) = freeze(dataset, plan, scope, &state).await?;
     let head = dataset.head().await?;
+    check_dataset(plan, &head)?;
     let checker = Checker {
         stores: Arc::clone(stores),
         dataset: dataset.clone(),
@@ -118,10 +119,9 @@ impl Drop for AbortOnDrop {
 
 fn batch_numbers(plan: &Plan) -> Result<BTreeMap<String, usize>> {
     let mut numbers = BTreeMap::new();
-    for number in 1..=plan.batches()?.len() {
-        for name in partitions_of(plan, Scope::Batch(number))? {
-            numbers.insert(name, number);
-        }
+    for (number, batch) in plan.batches()?.into_iter().enumerate() {
+        let partitions = batch.into_iter().filter_map(|at| plan.decides.partitions.get(at));
+        numbers.extend(partitions.map(|one| (one.interval.name.clone(), number + 1)));
     }
     Ok(numbers)
 }

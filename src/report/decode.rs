@@ -12,7 +12,6 @@ use futures::TryStreamExt as _;
 use crate::calendar::Interval;
 use crate::dataset::{DataFile, Dataset, Definition, Placement};
 use crate::error::{ErrorKind, Result, from_arrow};
-use crate::identity::file_hash;
 use crate::query::{PinnedFile, PinnedTable};
 use crate::storage::Object;
 
@@ -77,7 +76,6 @@ pub(crate) async fn decode_partition(
 async fn verified(dataset: &Dataset, file: &DataFile) -> Result<Object> {
     let object = dataset.current_object(file).await?;
     let reader = dataset.place(file.place).store().open(&object)?;
-    let hash = file_hash(&reader.read_all().await?);
-    reader.finish()?;
+    let hash = reader.hash().await?;
     if hash == file.hash { Ok(object) } else { Err(dataset.not_recorded(file, &object)) }
 }

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use futures::StreamExt as _;
 
 use super::Runner;
-use super::record::{FailedAttempt, Record, Started, store_record, store_step};
+use super::record::{FailedAttempt, Record, Started, store_step};
 use crate::check::{PartitionFacts, ValueMeter, Verdict, check_partition, verdict};
 use crate::dataset::{DataFile, Place, layout};
 use crate::error::{Error, ErrorKind, Result, from_engine};
@@ -54,7 +54,8 @@ pub(super) async fn compute(runner: &Runner, partition: &PlannedPartition) -> Re
         }
         Err(error) => Some(error),
     };
-    let findings = pass.findings();
+    // Where the query failed, what was seen is only a part: nothing can be said of the whole.
+    let findings = if failure.is_none() { pass.findings() } else { Vec::new() };
     if failure.is_none() && verdict(&findings) != Verdict::Fail {
         let (metrics, files) = pass.finish().await?;
         let record = Record {
@@ -68,7 +69,7 @@ pub(super) async fn compute(runner: &Runner, partition: &PlannedPartition) -> Re
             finished_at: runner.env.now(),
         };
         runner.env.reach("record");
-        let record = store_record(&runner.dataset, &runner.plan, record).await?;
+        let record = runner.store(record).await?;
         runner.env.reach("recorded");
         return Ok(Computed::Recorded(Box::new(record)));
     }

@@ -18,7 +18,7 @@ use futures::StreamExt as _;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, Version};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Plan;
@@ -137,6 +137,8 @@ struct Runner {
     memory: Arc<dyn MemoryPool>,
     spill: SpillFolder,
     queries: Semaphore,
+    /// Records that partitions have already; the next one follows them.
+    record_counts: BTreeMap<String, usize>,
 }
 
 /// Runs a plan, or resumes it.
@@ -155,7 +157,7 @@ pub async fn run(
 ) -> Result<RunOutcome> {
     check_terms(dataset, plan, env).await?;
     dataset.control().store().sweep_unfinished(&dataset.control().full(""))?;
-    let state = RunState::load(dataset, plan).await?;
+    let state = RunState::load(dataset, plan).await?.without_lost(dataset).await?;
     let limits = &plan.terms.limits;
     let bytes = usize::try_from(limits.memory.as_u64()).unwrap_or(usize::MAX);
     let runner = Runner {
@@ -170,6 +172,7 @@ pub async fn run(
         memory: SessionOptions::pool(bytes),
         spill: SpillFolder::new(plan.id.short(), limits.spill.as_u64())?,
         queries: Semaphore::new(limits.source_queries),
+        record_counts: state.record_counts.clone(),
     };
     store_event(dataset, &plan.id, "run-started", &options.actor, "", env).await?;
     let outcome = Arc::new(runner).run(&state).await?;
@@ -181,12 +184,7 @@ pub async fn run(
 
 async fn check_terms(dataset: &Dataset, plan: &Plan, env: &Env) -> Result<()> {
     let head = dataset.head().await?;
-    if head.manifest.dataset != plan.decides.dataset {
-        return Err(Error::stale("the plan was made for another dataset")
-            .with("dataset", dataset.root())
-            .with("its id", &head.manifest.dataset)
-            .with("the plan's", &plan.decides.dataset));
-    }
+    check_dataset(plan, &head)?;
     if head.number() < plan.base_version {
         return Err(Error::corrupt(format!(
             "the plan was made against version {}, and the newest is {}: history was removed",
@@ -195,6 +193,18 @@ async fn check_terms(dataset: &Dataset, plan: &Plan, env: &Env) -> Result<()> {
         )));
     }
     check_expiry(plan, env)
+}
+
+/// Refuses a plan that was made for another dataset.
+pub(crate) fn check_dataset(plan: &Plan, head: &Version) -> Result<()> {
+    if head.manifest.dataset == plan.decides.dataset {
+        return Ok(());
+    }
+    Err(Error::stale("the plan was made for another dataset")
+        .with("plan", plan.id.short())
+        .with("this dataset", &head.manifest.dataset)
+        .with("the plan's", &plan.decides.dataset)
+        .hint("plan again for this dataset"))
 }
 
 /// Refuses what has expired.
@@ -241,6 +251,7 @@ impl Runner {
             let batch = result?;
             outcome.computed += batch.computed;
             outcome.failed.extend(batch.failed);
+            outcome.failed.sort_by(|one, two| one.partition.cmp(&two.partition));
             outcome.stopped = outcome.stopped.or(batch.stopped);
             let failed = !outcome.failed.is_empty() && !self.options.keep_going;
             if failed || outcome.stopped.is_some() {
@@ -260,11 +271,16 @@ impl Runner {
             }
             let rows = one.record.metrics.rows;
             let record = Record { kept_from: Some(one.plan), ..one.record };
-            store_record(&self.dataset, &self.plan, record).await?;
+            self.store(record).await?;
             (self.progress)(Progress::Recorded { partition: name.clone(), rows, kept: true });
             names.insert(name);
         }
         Ok(names)
+    }
+
+    async fn store(&self, record: Record) -> Result<Record> {
+        let number = self.record_counts.get(&record.partition).copied().unwrap_or_default();
+        store_record(&self.dataset, &self.plan, record, number).await
     }
 
     async fn run_batch(

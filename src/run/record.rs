@@ -97,6 +97,8 @@ pub struct RunState {
     pub failed: BTreeMap<String, FailedAttempt>,
     /// How many attempts were begun, by partition.
     pub attempts: BTreeMap<String, usize>,
+    /// How many records each partition has: more than one when files of an earlier one were lost.
+    pub record_counts: BTreeMap<String, usize>,
 }
 
 impl RunState {
@@ -110,6 +112,8 @@ impl RunState {
         for object in control.list(&layout::run_folder(&plan.id, "records")).await?.objects {
             if let Some(bytes) = control.read(&object.path).await? {
                 let record: Record = from_json(&bytes, &object.path)?;
+                *state.record_counts.entry(record.partition.clone()).or_default() += 1;
+                // Paths sort by number, so the newest record stays.
                 state.records.insert(record.partition.clone(), record);
             }
         }
@@ -128,6 +132,27 @@ impl RunState {
         Ok(state)
     }
 
+    /// Leaves out records whose files are gone or changed: those partitions are computed again.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn without_lost(mut self, dataset: &Dataset) -> Result<Self> {
+        let mut lost = Vec::new();
+        for (name, record) in &self.records {
+            for file in &record.files {
+                if !dataset.is_intact(file).await? {
+                    tracing::warn!(partition = %name, file = %file.path, "a recorded file is lost");
+                    lost.push(name.clone());
+                    break;
+                }
+            }
+        }
+        for name in lost {
+            self.records.remove(&name);
+        }
+        Ok(self)
+    }
+
     fn note_failed(&mut self, failed: FailedAttempt) {
         let newest = self.failed.get(&failed.partition);
         if newest.is_none_or(|held| held.ended_at < failed.ended_at) {
@@ -137,8 +162,13 @@ impl RunState {
 }
 
 /// Stores a record unless another process has done so; gives the one that counts.
-pub(super) async fn store_record(dataset: &Dataset, plan: &Plan, record: Record) -> Result<Record> {
-    let path = layout::record(&plan.id, &record.partition, &record.recipe);
+pub(super) async fn store_record(
+    dataset: &Dataset,
+    plan: &Plan,
+    record: Record,
+    number: usize,
+) -> Result<Record> {
+    let path = layout::record(&plan.id, &record.partition, &record.recipe, number);
     match dataset.control().create(&path, to_json(&record)?).await? {
         Created::New(_) => Ok(record),
         Created::Exists => {

@@ -268,6 +268,11 @@ impl Spec {
             let error = Error::invalid("dataset.key names a column twice");
             return Err(at.locate(error, &["dataset", "key"]));
         }
+        if self.change.columns.is_empty() {
+            let error = Error::invalid("change.columns names no column, so nothing may change")
+                .hint("name the columns that the correction is about");
+            return Err(at.locate(error, &["change", "columns"]));
+        }
         if let Some(column) = self.change.columns.iter().find(|column| key.contains(column)) {
             let error = Error::invalid(format!("change.columns names the key column {column:?}"))
                 .hint("a row whose key changes is another row: allow it with expect.added_rows and expect.removed_rows");

@@ -94,12 +94,21 @@ impl ObjectReader {
         Ok(bytes)
     }
 
-    /// Reads the whole object.
+    /// BLAKE3 of the whole object, read in pieces, with its identity looked at afterwards.
     ///
     /// # Errors
     /// As [`ObjectReader::read`].
-    pub async fn read_all(&self) -> Result<Bytes> {
-        self.read(0..self.pinned.size).await
+    pub async fn hash(&self) -> Result<String> {
+        const PIECE: u64 = 8 << 20;
+        let mut hasher = blake3::Hasher::new();
+        let mut at = 0;
+        while at < self.pinned.size {
+            let end = (at + PIECE).min(self.pinned.size);
+            hasher.update(&self.read(at..end).await?);
+            at = end;
+        }
+        self.finish()?;
+        Ok(hasher.finalize().to_hex().to_string())
     }
 
     /// Looks at the object once more, after the last read.
