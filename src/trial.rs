@@ -37,6 +37,8 @@ pub struct Trial {
     pub diff: Option<Diff>,
     /// What in the SQL depends on the order of rows.
     pub order_sensitive: Vec<String>,
+    /// Sums that the engine lets wrap around silently.
+    pub wrapping: Vec<String>,
 }
 
 /// Runs one partition of a spec. Writes nothing, anywhere.
@@ -104,6 +106,7 @@ pub async fn try_partition(stores: &Stores, spec: &Spec, partition: &str) -> Res
         findings,
         diff,
         order_sensitive: prepared.order_sensitive,
+        wrapping: prepared.wrapping,
     })
 }
 

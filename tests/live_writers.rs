@@ -32,9 +32,12 @@ fn commit(lab: &Lab, day: &str, like: &str, base: &[&str]) -> crate::common::Ans
 #[test]
 fn a_new_day_committed_meanwhile_is_no_conflict_and_stays() {
     let (lab, plan) = approved();
-    commit(&lab, "2024-03-11", "2024-03-01", &[]).expect(0);
+    commit(&lab, "2024-03-11", "2024-03-01", &["--logic", "v7"]).expect(0);
     let published = lab.run(&with(&["publish", &plan, "--json"])).expect(0).json();
     assert_eq!(published["version"], 3);
+    // The publisher is told what the old logic may have made meanwhile.
+    assert_eq!(published["committed_since"][0]["partition"], "2024-03-11");
+    assert_eq!(published["committed_since"][0]["logic"], "v7");
     let files = lab.run(&with(&["files", "--partition", "2024-03-11"])).expect(0);
     assert_eq!(files.stdout.lines().count(), 1);
 }

@@ -90,7 +90,10 @@ enum Command {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
     start_logging();
     let json = arguments.json;
     let result = on_big_stack(move || {
@@ -105,6 +108,24 @@ pub fn main() -> ExitCode {
         Ok(answer) => answer.print(json),
         Err(error) => answer::print_error(&error, json),
     }
+}
+
+/// A request that cannot be read, and requests for help. Machines get an object, as always.
+fn usage(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|word| word == "--json");
+    if error.use_stderr() && wants_json {
+        let text = error.to_string();
+        let told = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        let message = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        return answer::print_error(&crate::error::Error::invalid(message), true);
+    }
+    let text = error.render();
+    if error.use_stderr() {
+        answer::write_err(&text.to_string());
+        return ExitCode::from(exit::INVALID);
+    }
+    answer::write_out(&text.to_string());
+    ExitCode::SUCCESS
 }
 
 /// The engine plans by recursion; the gate bounds its depth, and this is room for it.

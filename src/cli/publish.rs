@@ -152,6 +152,14 @@ fn published_answer(dataset: &Dataset, plan: &Plan, published: &Published) -> Re
             published.superseded_in_root
         );
     }
+    for one in &published.committed_since {
+        let logic =
+            one.logic.as_ref().map(|logic| format!(" by logic {logic}")).unwrap_or_default();
+        text += &format!(
+            "  {} was committed since, in version {}{logic}; it stays as it is\n",
+            one.partition, one.version
+        );
+    }
     for one in plan.terms.downstream.iter().flatten() {
         text += &format!("  tell {one}\n");
     }
@@ -159,6 +167,7 @@ fn published_answer(dataset: &Dataset, plan: &Plan, published: &Published) -> Re
         "outcome": "published", "version": number, "partitions": published.partitions,
         "partial": manifest.cause.partial, "view": published.view,
         "superseded_files_in_root": published.superseded_in_root,
+        "committed_since": published.committed_since,
         "downstream": plan.terms.downstream, "side_effects": plan.terms.side_effects,
     });
     let next = format!(

@@ -5,7 +5,7 @@ use clap::Args;
 use super::answer::{Answer, table};
 use super::context::{Context, command};
 use crate::approval::load_approvals;
-use crate::dataset::{Dataset, layout};
+use crate::dataset::{Dataset, ForeignReport, Partition, Version, layout};
 use crate::error::Result;
 use crate::plan::{Plan, read_plan};
 use crate::publish::Past;
@@ -55,7 +55,7 @@ async fn all(dataset: &Dataset) -> Result<Answer> {
         }));
     }
     let text = table(&["plan", "planned at (UTC)", "done", "failed", "published", "why"], rows);
-    let version = history.last().map(crate::dataset::Version::number);
+    let version = history.last().map(Version::number);
     Answer::new(text, &serde_json::json!({ "version": version, "plans": values }))
 }
 
@@ -95,6 +95,13 @@ async fn one(dataset: &Dataset, plan: &Plan) -> Result<Answer> {
             failed.line()
         );
     }
+    let (foreign, replaced) = now(dataset, plan, &past, &history).await?;
+    for change in &foreign.changes {
+        text += &format!("  changed outside reissue: {} {}\n", change.path, change.what);
+    }
+    for line in &replaced {
+        text += &format!("  {line}\n");
+    }
     for approval in approvals.values() {
         text += &format!(
             "  approved by {} at {}: {}\n",
@@ -122,7 +129,32 @@ async fn one(dataset: &Dataset, plan: &Plan) -> Result<Answer> {
         "failed": state.failed.values().collect::<Vec<_>>(), "attempts": state.attempts,
         "approvals": approvals.values().collect::<Vec<_>>(), "events": events,
         "published": standing(&past), "terms": plan.terms,
+        "changed_outside": foreign.changes, "changed_since_publish": replaced,
     });
     let verb = if state.records.len() < planned { "run" } else { "check" };
     Ok(Answer::new(text, &value)?.next(command(verb, plan, dataset)))
+}
+
+/// What production's objects of the plan's partitions are now, and which of them somebody else
+/// changed since the plan was published.
+async fn now(
+    dataset: &Dataset,
+    plan: &Plan,
+    past: &Past,
+    history: &[Version],
+) -> Result<(ForeignReport, Vec<String>)> {
+    let Some(head) = history.last() else { return Ok((ForeignReport::default(), Vec::new())) };
+    let partitions = dataset.partitions(head).await?;
+    let planned = plan.decides.partitions.iter();
+    let current: Vec<&Partition> =
+        planned.filter_map(|one| partitions.at(one.interval.start)).collect();
+    let foreign = dataset.foreign_changes(current.iter().copied()).await?;
+    let published = past.standing_versions().map(|one| one.version.number()).max();
+    let replaced = current.iter().filter(|one| published.is_some_and(|ours| one.changed_in > ours));
+    let lines = replaced
+        .map(|one| {
+            format!("{} is no longer the plan's: version {} changed it", one.name, one.changed_in)
+        })
+        .collect();
+    Ok((foreign, lines))
 }

@@ -45,6 +45,9 @@ pub(super) async fn run(context: &Context, arguments: TryArguments) -> Result<An
     for construct in &trial.order_sensitive {
         text += &format!("note: depends on the order of rows: {construct}\n");
     }
+    for sum in &trial.wrapping {
+        text += &format!("note: wraps around silently if it exceeds its type: {sum}\n");
+    }
     let failed = verdict(&trial.findings) == Verdict::Fail;
     let value = serde_json::json!({
         "partition": trial.partition,
@@ -52,6 +55,7 @@ pub(super) async fn run(context: &Context, arguments: TryArguments) -> Result<An
         "diff": trial.diff,
         "findings": trial.findings,
         "order_sensitive": trial.order_sensitive,
+        "wrapping": trial.wrapping,
         "written": false,
     });
     let answer = Answer::new(text, &value)?;

@@ -75,6 +75,20 @@ pub struct Published {
     pub view: String,
     /// Adopted files that readers of the bare folder still see.
     pub superseded_in_root: usize,
+    /// Partitions that live pipelines committed since the comparison, and which this publish leaves
+    /// as they are.
+    pub committed_since: Vec<CommittedSince>,
+}
+
+/// A partition that a live pipeline committed while a candidate was made.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct CommittedSince {
+    /// The partition.
+    pub partition: String,
+    /// The version.
+    pub version: u64,
+    /// The logic that its maker named: perhaps the old one.
+    pub logic: Option<String>,
 }
 
 /// The next scope of a plan that is not in production: for whole runs the run, else the first
@@ -378,9 +392,21 @@ async fn finish(
         // The publish has happened: nothing after it may hide that.
         Err(error) => format!("not made yet ({error}); publish again to make it"),
     };
+    let base = version.manifest.cause.base;
+    let all = dataset.partitions(&version).await?;
+    let committed_since = all
+        .present()
+        .filter(|one| one.changed_in > base && one.changed_in < version.number())
+        .map(|one| CommittedSince {
+            partition: one.name.clone(),
+            version: one.changed_in,
+            logic: one.logic.clone(),
+        })
+        .collect();
     let superseded = partitions.iter().flat_map(|partition| &partition.superseded);
     Ok(PublishOutcome::Published(Box::new(Published {
         view,
+        committed_since,
         partitions: partitions.len(),
         superseded_in_root: superseded.filter(|file| file.place == Place::Root).count(),
         version,
