@@ -128,6 +128,30 @@ fn superseded_files_that_are_gone_are_restored_from_the_kept_copies() {
 }
 
 #[test]
+fn refused_files_that_were_allowed_do_not_block_publishing() {
+    let lab = Lab::ten_days();
+    fs::write(lab.path("lake/sales/day=2024-03-04/broken.parquet"), "PAR1 cut").unwrap();
+    lab.adopt("lake/sales", "day", "UTC").expect(2);
+    let words = [
+        "init",
+        "lake/sales",
+        "--adopt",
+        "--partition",
+        "day",
+        "--timezone",
+        "UTC",
+        "--allow-refused",
+    ];
+    lab.run_as(OWNER, &words).expect(0);
+    lab.run(&with(&["files", "--check"])).expect(0);
+    let plan = lab.plan("specs/sales.toml");
+    lab.run(&with(&["run", &plan])).expect(0);
+    lab.run(&with(&["check", &plan])).expect(0);
+    lab.run_as(OWNER, &with(&["approve", &plan])).expect(0);
+    lab.run(&with(&["publish", &plan])).expect(0);
+}
+
+#[test]
 fn a_damaged_copy_is_never_restored() {
     let (lab, plan) = approved();
     lab.run(&with(&["publish", &plan])).expect(0);

@@ -131,6 +131,23 @@ fn a_row_outside_its_interval_is_refused_where_the_column_is_in_the_file() {
 }
 
 #[test]
+fn source_rows_without_a_time_are_told() {
+    let lab = empty_dataset("day", "UTC");
+    let at: ArrayRef = Arc::new(
+        TimestampMicrosecondArray::from(vec![None, Some(1_383_480_000_000_000), None])
+            .with_timezone("UTC"),
+    );
+    let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let batch =
+        RecordBatch::try_from_iter_with_nullable([("at", at, true), ("value", values, false)])
+            .unwrap();
+    write(&lab.path("lake/raw/all.parquet"), &batch);
+    fs::write(lab.path("spec.toml"), spec("day", "UTC", "2013-11-03", "2013-11-03")).unwrap();
+    let dry = lab.run(&["plan", "spec.toml"]).expect(0);
+    assert!(dry.stdout.contains("raw has 2 rows without a time"), "{}", dry.stdout);
+}
+
+#[test]
 fn a_reissue_dataset_as_a_source_is_read_through_its_version() {
     let lab = Lab::ten_days();
     lab.adopt("lake/sales", "day", "UTC").expect(0);

@@ -103,6 +103,9 @@ fn what(manifest: &Manifest) -> String {
     text
 }
 
+/// Memory of a query from the command line; beyond it, operators spill or say so.
+const QUERY_BYTES: usize = 2 << 30;
+
 async fn version_of(dataset: &Dataset, number: Option<u64>) -> Result<Version> {
     match number {
         Some(number) => dataset.version(number).await,
@@ -179,7 +182,11 @@ pub(super) async fn query(context: &Context, arguments: QueryArguments) -> Resul
     let table = production_table(&dataset, definition, &files).await?;
     let name = dataset.root().name().to_lowercase();
     let query = Query::parse(&arguments.sql, "the command line")?;
-    let session = Session::new(&SessionOptions::default())?;
+    let options = SessionOptions {
+        memory: Some(SessionOptions::pool(QUERY_BYTES)),
+        ..SessionOptions::default()
+    };
+    let session = Session::new(&options)?;
     session.register(&name, table)?;
     let stream = session
         .run(&query, &Parameters::none(), &[])

@@ -84,9 +84,28 @@ impl Dataset {
                 Err(reason) => refused.push(reason),
             }
         }
+        let leftovers = self.leftovers(&refused, column, calendar).await?;
         let definition = definition_of(&mut found, &mut refused, columns, column, calendar)?;
         refused.sort_by(|one, two| one.path.cmp(&two.path));
-        Ok(Adoption { definition, partitions: partitions_of(found), refused })
+        Ok(Adoption { definition, partitions: partitions_of(found, leftovers), refused })
+    }
+
+    /// Refused objects in partitions' folders that look like data: a version that is made all the
+    /// same must know that they lie there, or they would count as somebody's later work.
+    async fn leftovers(
+        &self,
+        refused: &[RefusedObject],
+        column: &str,
+        calendar: &Calendar,
+    ) -> Result<Vec<(Interval, DataFile)>> {
+        let mut leftovers = Vec::new();
+        for one in refused.iter().filter(|one| one.looks_like_data) {
+            let Some(interval) = interval_of(&one.path, column, calendar) else { continue };
+            let Some(object) = self.root().find(&one.path).await? else { continue };
+            let hash = self.root().store().open(&self.root().absolute(&object))?.hash().await?;
+            leftovers.push((interval, DataFile::new(Place::Root, &object, 0, hash)));
+        }
+        Ok(leftovers)
     }
 
     async fn look_at(
@@ -254,11 +273,26 @@ pub(crate) fn difference(dataset: &[ColumnDef], file: &[ColumnDef]) -> Option<St
     extra.map(|column| format!("it has a further column {:?}", column.name))
 }
 
-fn partitions_of(found: Vec<Found>) -> Vec<Partition> {
+/// The interval whose folder a path lies in.
+fn interval_of(path: &str, column: &str, calendar: &Calendar) -> Option<Interval> {
+    let (folder, _) = path.rsplit_once('/')?;
+    calendar.named(folder.strip_prefix(column)?.strip_prefix('=')?).ok()
+}
+
+fn partitions_of(found: Vec<Found>, leftovers: Vec<(Interval, DataFile)>) -> Vec<Partition> {
     let mut intervals: BTreeMap<_, (Interval, Vec<DataFile>)> = BTreeMap::new();
     for one in found {
         let start = one.interval.start;
         intervals.entry(start).or_insert_with(|| (one.interval, Vec::new())).1.push(one.file);
     }
-    intervals.into_values().map(|(interval, files)| Partition::of(&interval, files, 0)).collect()
+    let mut partitions: BTreeMap<_, Partition> = intervals
+        .into_iter()
+        .map(|(start, (interval, files))| (start, Partition::of(&interval, files, 0)))
+        .collect();
+    for (interval, file) in leftovers {
+        if let Some(partition) = partitions.get_mut(&interval.start) {
+            partition.superseded.push(file);
+        }
+    }
+    partitions.into_values().collect()
 }

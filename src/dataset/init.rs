@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::manifest::{Cause, Kind};
 use super::{Adoption, RefusedObject};
 use super::{
-    Change, CommitOutcome, Dataset, Definition, Partition, Place, Policy, State, Version, layout,
+    Change, CommitOutcome, DataFile, Dataset, Definition, Partition, Place, Policy, State, Version,
+    layout,
 };
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
@@ -220,7 +221,8 @@ impl Dataset {
 fn is_changed(partition: &Partition, in_root: Option<&Partition>) -> bool {
     let known: Vec<_> =
         partition.root_files().map(|file| (&file.path, file.size, &file.hash)).collect();
-    let found = in_root.map(|partition| partition.files.as_slice()).unwrap_or_default();
+    let found: Vec<&DataFile> =
+        in_root.map(|partition| partition.root_files().collect()).unwrap_or_default();
     known.len() != found.len()
         || !found.iter().all(|file| known.contains(&(&file.path, file.size, &file.hash)))
 }

@@ -41,6 +41,16 @@ pub fn groups_in_window(
     (0..groups.len()).filter(may_hold).collect()
 }
 
+/// How many values of a column are null, by the footer; `None` when it does not say. For notes to
+/// people only.
+pub fn nulls_by_footer(footer: &Footer, column: &str) -> Option<u64> {
+    let groups = footer.metadata().row_groups();
+    let descriptor = footer.metadata().file_metadata().schema_descr();
+    let converter = StatisticsConverter::try_new(column, footer.schema(), descriptor).ok()?;
+    let counts = converter.row_group_null_counts(groups.iter()).ok()?;
+    Some(counts.iter().flatten().sum())
+}
+
 fn as_type(value: &ScalarValue, like: &ArrayRef) -> Option<ScalarValue> {
     let array = cast(&value.to_array().ok()?, like.data_type()).ok()?;
     ScalarValue::try_from_array(&array, 0).ok().filter(|value| !value.is_null())

@@ -9,6 +9,6 @@ mod reader;
 mod writer;
 
 pub use footer::{Footer, read_footer};
-pub use groups::groups_in_window;
+pub use groups::{groups_in_window, nulls_by_footer};
 pub use reader::{Scan, scan};
 pub use writer::{FileWriter, WRITER_PROPERTIES, WrittenFile};

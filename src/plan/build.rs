@@ -16,7 +16,7 @@ use crate::dataset::{Dataset, Definition, Partitions, Policy, PolicyField, Versi
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::identity::Digest;
-use crate::parquet_file::groups_in_window;
+use crate::parquet_file::{groups_in_window, nulls_by_footer};
 use crate::query::{Parameters, PinnedTable, Prepared, Query, check_output};
 use crate::spec::{Spec, Unit};
 use crate::storage::Stores;
@@ -49,6 +49,8 @@ pub struct Planned {
     pub refused: Vec<(String, crate::dataset::RefusedObject)>,
     /// Sums that the engine lets wrap around silently.
     pub wrapping: Vec<String>,
+    /// Rows of sources that have no time, by source: no partition sees them.
+    pub timeless: BTreeMap<String, u64>,
     /// Whether the plan was not there before.
     pub is_new: bool,
 }
@@ -119,12 +121,13 @@ pub async fn build(
     let batches = plan.batches()?;
     let kept = find_kept(&dataset, &plan).await?;
     let is_new = if options.save { saved::save(&dataset, &plan, env).await? } else { true };
+    let timeless = timeless(&sources);
     let refused = sources
         .into_iter()
         .flat_map(|(name, source)| source.refused.into_iter().map(move |one| (name.clone(), one)))
         .collect();
     let wrapping = prepared.wrapping;
-    Ok(Planned { plan, dataset, base, kept, batches, refused, wrapping, is_new })
+    Ok(Planned { plan, dataset, base, kept, batches, refused, wrapping, timeless, is_new })
 }
 
 /// The spec's partitioning, key and columns must be the dataset's.
@@ -255,6 +258,20 @@ fn measure_reads(sources: &mut BTreeMap<String, PinnedSource>, prepared: &Prepar
             file.read_bytes = groups.map(|group| footer.column_bytes(group, wanted)).sum();
         }
     }
+}
+
+/// Rows whose interval column is null: they are in no window.
+fn timeless(sources: &BTreeMap<String, PinnedSource>) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    for (name, source) in sources {
+        let Some(by) = source.pin.interval.as_ref().filter(|by| !by.in_path) else { continue };
+        let nulls = source.footers.iter().filter_map(|footer| nulls_by_footer(footer, &by.column));
+        let nulls: u64 = nulls.sum();
+        if nulls > 0 {
+            found.insert(name.clone(), nulls);
+        }
+    }
+    found
 }
 
 /// What a partition is planned from.

@@ -301,6 +301,11 @@ fn notes_of(planned: &Planned, policy: &crate::dataset::Policy) -> Vec<String> {
     for construct in &plan.decides.order_sensitive {
         notes.push(format!("depends on the order of rows, so it runs on one thread with a fixed batch size: {construct}"));
     }
+    for (source, rows) in &planned.timeless {
+        notes.push(format!(
+            "source {source} has {rows} rows without a time: no partition sees them"
+        ));
+    }
     for sum in &planned.wrapping {
         notes.push(format!("wraps around silently if it exceeds its type; cast to a wider decimal if it could: {sum}"));
     }

@@ -287,7 +287,12 @@ impl Checker {
     ) -> Result<String> {
         let decides = &self.plan.decides;
         let query = Query::parse(sql, name)?;
-        let session = Session::new(&SessionOptions::default())?;
+        let bytes = usize::try_from(self.plan.terms.limits.memory.as_u64()).unwrap_or(usize::MAX);
+        let options = SessionOptions {
+            memory: Some(SessionOptions::pool(bytes)),
+            ..SessionOptions::default()
+        };
+        let session = Session::new(&options)?;
         for (table, pinned) in tables {
             session.register(&table, pinned)?;
         }

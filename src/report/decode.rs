@@ -68,8 +68,10 @@ pub(crate) async fn decode_partition(
     let table = PinnedTable::new(Arc::clone(schema), pinned, None);
     let batches: Vec<RecordBatch> =
         table.stream(Arc::clone(schema), BATCH_ROWS).try_collect().await?;
-    concat_batches(schema, &batches)
-        .map_err(|error| from_arrow(ErrorKind::Internal, "gather a partition", error))
+    concat_batches(schema, &batches).map_err(|error| {
+        from_arrow(ErrorKind::Exhausted, "a partition is too large to be compared in memory", error)
+            .hint("cut the dataset into shorter partitions")
+    })
 }
 
 /// The object of a file, once its bytes have the recorded hash.

@@ -37,7 +37,16 @@ pub(super) async fn list(store: &dyn ObjectStore, folder: &str) -> Result<Listin
         .try_collect()
         .await
         .map_err(|e| store_error("list", folder, e))?;
-    Ok(Listing { objects: found.into_iter().map(describe).collect(), refused: Vec::new() })
+    // Azure's listings leave out the quotes that its other answers have, and that If-Match needs.
+    let unquoted = store.to_string().contains("MicrosoftAzure");
+    let quoted = |mut object: Object| {
+        if unquoted {
+            object.e_tag = object.e_tag.map(|tag| format!("\"{}\"", tag.trim_matches('"')));
+        }
+        object
+    };
+    let objects = found.into_iter().map(describe).map(quoted).collect();
+    Ok(Listing { objects, refused: Vec::new() })
 }
 
 pub(super) async fn find(store: &dyn ObjectStore, path: &str) -> Result<Option<Object>> {
