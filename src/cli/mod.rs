@@ -18,6 +18,7 @@ mod read;
 mod rollback;
 mod run;
 mod show;
+mod signal;
 mod status;
 mod trial;
 

@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::answer::{Answer, thousands, write_err};
 use super::context::{Context, command};
 use super::exit;
+use super::signal::listen;
 use crate::error::{ErrorKind, Result};
 use crate::run::{Progress, RunOptions, Stop, run as run_plan, store_event};
 use crate::spec::Unit;
@@ -59,7 +60,6 @@ pub(super) async fn run(context: &Context, arguments: RunArguments) -> Result<An
         run_plan(&context.stores, &dataset, &plan, &options, &context.env, &stop, listener).await;
     show.finish();
     let interrupted = signal.code();
-    signal.handle.abort();
     let outcome = outcome?;
     let mut text = format!(
         "run of {}: {} of {} partitions are done ({} now, {} kept from earlier plans, {} before) in {:.1} s\n",
@@ -121,41 +121,6 @@ fn exit_of(failed: &crate::run::FailedAttempt) -> u8 {
 fn store_counts(context: &Context) -> serde_json::Value {
     let stores = context.stores.opened_stores().into_iter();
     stores.map(|(name, store)| (name, serde_json::json!(store.counters()))).collect()
-}
-
-/// Listens for signals: the first one stops the run, which leaves everything clean.
-struct Signal {
-    handle: tokio::task::JoinHandle<()>,
-    received: Arc<std::sync::atomic::AtomicU8>,
-}
-
-impl Signal {
-    fn code(&self) -> Option<u8> {
-        match self.received.load(std::sync::atomic::Ordering::SeqCst) {
-            0 => None,
-            code => Some(code),
-        }
-    }
-}
-
-fn listen(stop: Stop) -> Result<Signal> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let fail =
-        |error: std::io::Error| crate::error::Error::internal("listen for signals").because(error);
-    let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
-    let received = Arc::new(std::sync::atomic::AtomicU8::new(0));
-    let shared = Arc::clone(&received);
-    let handle = tokio::spawn(async move {
-        let code = tokio::select! {
-            _ = terminate.recv() => 143,
-            _ = interrupt.recv() => 130,
-        };
-        shared.store(code, std::sync::atomic::Ordering::SeqCst);
-        write_err("stopping: no new partition begins, what runs has five seconds to finish\n");
-        stop.request();
-    });
-    Ok(Signal { handle, received })
 }
 
 /// Progress in intervals and validated rows: a bar on a terminal, plain lines elsewhere.
