@@ -11,12 +11,14 @@ use chrono::DateTime;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt as _;
 
-use crate::check::{Finding, PartitionFacts, ValueMeter, check_partition};
+use crate::check::{
+    BatchFacts, Finding, PartitionFacts, RangeFacts, ValueMeter, check_partition, check_range,
+};
 use crate::compare::{Diff, compare};
 use crate::dataset::Dataset;
 use crate::error::{ErrorKind, Result, from_arrow, from_engine};
 use crate::metrics::{Meter, Metrics};
-use crate::plan::{empty_tables, pin_source, read_sql, source_table};
+use crate::plan::{agree, empty_tables, pin_source, read_sql, source_table};
 use crate::query::{Parameters, Prepared, Session, SessionOptions, check_output, conform};
 use crate::report::decode_partition;
 use crate::spec::Spec;
@@ -49,7 +51,7 @@ pub async fn try_partition(stores: &Stores, spec: &Spec, partition: &str) -> Res
     let dataset = Dataset::at(stores, &spec.dataset.url, &spec.folder)?;
     let head = dataset.head().await?;
     let definition = &head.manifest.definition;
-    let calendar = spec.calendar()?;
+    let calendar = agree(spec, definition)?;
     let interval = calendar.named(partition)?;
     let (path, query) = read_sql(spec)?;
     let mut sources = BTreeMap::new();
@@ -81,15 +83,16 @@ pub async fn try_partition(stores: &Stores, spec: &Spec, partition: &str) -> Res
     let rows = gather(stream, &schema, &mut values, &mut meter).await?;
     let production = dataset.partitions(&head).await?;
     let current = production.at(interval.start);
-    let diff = match current {
+    let before = match current {
         None => None,
-        Some(current) => {
-            let before = decode_partition(&dataset, &schema, &current.files).await?;
-            Some(compare(&before, &rows, &spec.dataset.key)?)
-        }
+        Some(current) => Some(decode_partition(&dataset, &schema, &current.files).await?),
+    };
+    let diff = match &before {
+        None => None,
+        Some(before) => Some(compare(before, &rows, &spec.dataset.key)?),
     };
     let metrics = meter.metrics();
-    let findings = check_partition(
+    let mut findings = check_partition(
         &PartitionFacts {
             name: partition,
             metrics: &metrics,
@@ -99,6 +102,11 @@ pub async fn try_partition(stores: &Stores, spec: &Spec, partition: &str) -> Res
         },
         &spec.checks,
     );
+    if let (Some(before), Some(diff)) = (&before, &diff) {
+        let mut meter = Meter::new(Arc::clone(&schema), &spec.dataset.key)?;
+        meter.update(before)?;
+        findings.extend(compared(spec, partition, (&metrics, &meter.metrics(), diff)));
+    }
     Ok(Trial {
         partition: partition.to_owned(),
         rows,
@@ -108,6 +116,34 @@ pub async fn try_partition(stores: &Stores, spec: &Spec, partition: &str) -> Res
         order_sensitive: prepared.order_sensitive,
         wrapping: prepared.wrapping,
     })
+}
+
+/// What `check` would say of the difference, as far as one partition shows it.
+fn compared(
+    spec: &Spec,
+    partition: &str,
+    (metrics, production, diff): (&Metrics, &Metrics, &Diff),
+) -> Vec<Finding> {
+    let facts = BatchFacts {
+        partition,
+        batch: 1,
+        metrics,
+        recorded: metrics,
+        planned_rows: Some(production.rows),
+        production: Some(production),
+        diff,
+        balances: &[],
+    };
+    let range = RangeFacts {
+        planned: &[partition.to_owned()],
+        partitions: &[facts],
+        whole: false,
+        changed_columns: &spec.change.columns,
+    };
+    let mut findings = check_range(&range, &spec.checks, &spec.expect);
+    // A batch of one partition says nothing that the partition does not.
+    findings.retain(|finding| finding.batch.is_none());
+    findings
 }
 
 /// All rows of a query, seen by the meters.

@@ -131,6 +131,74 @@ fn a_row_outside_its_interval_is_refused_where_the_column_is_in_the_file() {
 }
 
 #[test]
+fn folders_of_days_feed_weeks_and_months_and_coarser_ones_are_refused() {
+    let lab = Lab::ten_days();
+    let schema = "[[columns]]\nname = \"week\"\ntype = \"Date32\"\nnullable = false\n\n[[columns]]\nname = \"id\"\ntype = \"Int64\"\nnullable = false\n";
+    fs::write(lab.path("schema.toml"), schema).unwrap();
+    let init = |every: &str, more: &[&str]| {
+        let url = format!("lake/{every}ly");
+        let words = [
+            "init",
+            &url,
+            "--schema",
+            "schema.toml",
+            "--partition",
+            "week",
+            "--every",
+            every,
+            "--timezone",
+            "UTC",
+        ];
+        lab.run_as(OWNER, &[&words[..], more].concat()).expect(0);
+    };
+    init("week", &["--week-start", "monday"]);
+    fs::write(lab.path("ids.sql"), "SELECT CAST($start AS DATE) AS week, id FROM orders\n")
+        .unwrap();
+    let spec = |every: &str, week_start: &str, first: &str, source: &str| {
+        format!(
+            "[dataset]\nurl = \"lake/{every}ly\"\npartition = {{ column = \"week\", every = \"{every}\", timezone = \"UTC\"{week_start} }}\nkey = [\"id\"]\n\
+             [range]\nfirst = \"{first}\"\nlast = \"{first}\"\n[change]\nreason = \"first load\"\nowner = \"lab\"\ncolumns = [\"week\"]\n\
+             [transform]\nsql = \"ids.sql\"\n[sources.orders]\nurl = \"{source}\"\ninterval = \"day\"\n"
+        )
+    };
+    let monday = ", week_start = \"monday\"";
+    fs::write(lab.path("spec.toml"), spec("week", monday, "2024-03-04", "lake/orders")).unwrap();
+    // Days 4 to 10 of ten: 1,060 to 1,180 rows.
+    let dry = lab.run(&["plan", "spec.toml", "--json"]).expect(0).json();
+    assert_eq!(dry["total_estimated_rows"], (1_060..=1_180).step_by(20).sum::<u64>());
+    let tried =
+        lab.run(&["try", "spec.toml", "--partition", "2024-03-04", "--json"]).expect(0).json();
+    assert_eq!(tried["metrics"]["rows"], 7_840);
+    // Folders of months cannot be cut into weeks.
+    fs::create_dir_all(lab.path("lake/months/day=2024-03")).unwrap();
+    fs::copy(
+        lab.path("lake/orders/day=2024-03-01/orders.parquet"),
+        lab.path("lake/months/day=2024-03/a.parquet"),
+    )
+    .unwrap();
+    fs::write(lab.path("spec.toml"), spec("week", monday, "2024-03-04", "lake/months")).unwrap();
+    let refused = lab.run(&["plan", "spec.toml"]).expect(2).stderr;
+    assert!(refused.contains("a folder cannot be cut"), "{refused}");
+    // A dataset that is there already is not made over with other options.
+    let words = [
+        "init",
+        "lake/weekly",
+        "--schema",
+        "schema.toml",
+        "--partition",
+        "week",
+        "--timezone",
+        "UTC",
+    ];
+    assert!(
+        lab.run_as(OWNER, &words)
+            .expect(2)
+            .stderr
+            .contains("partitioned otherwise: every week from Mon")
+    );
+}
+
+#[test]
 fn source_rows_without_a_time_are_told() {
     let lab = empty_dataset("day", "UTC");
     let at: ArrayRef = Arc::new(

@@ -94,6 +94,23 @@ fn a_candidate_equal_to_production_is_flagged() {
 }
 
 #[test]
+fn trying_says_what_plan_and_check_would_refuse() {
+    let lab = Lab::ten_days();
+    lab.adopt("lake/sales", "day", "UTC").expect(0);
+    let trial = ["try", "specs/sales.toml", "--partition", "2024-03-02"];
+    let before = lab.hashes("lake");
+    lab.run(&trial).expect(0);
+    assert_eq!(before, lab.hashes("lake"), "nothing is written");
+    lab.edit("specs/sales.sql", "kind, rate, amount FROM", "kind, rate * 2 AS rate, amount FROM");
+    assert!(lab.run(&trial).expect(3).stdout.contains("FAILED changed-columns rate"));
+    lab.edit("specs/sales.sql", "rate * 2 AS rate", "rate");
+    lab.edit("specs/sales.sql", "day < $end", "day < $end AND id % 2 = 0");
+    assert!(lab.run(&trial).expect(3).stdout.contains("FAILED removed-rows"));
+    lab.edit("specs/sales.toml", "timezone = \"UTC\"", "timezone = \"Europe/Berlin\"");
+    assert!(lab.run(&trial).expect(2).stderr.contains("Europe/Berlin"));
+}
+
+#[test]
 fn only_the_columns_that_the_change_names_may_differ() {
     let lab = Lab::ten_days();
     lab.adopt("lake/sales", "day", "UTC").expect(0);

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::answer::Answer;
 use super::check::{scope_flag, scope_of};
-use super::context::{Context, command};
+use super::context::Context;
 use super::{exit, show};
 use crate::approval::{ApproveOutcome, approve};
 use crate::error::Result;
@@ -49,7 +49,11 @@ pub(super) async fn run(context: &Context, arguments: ApproveArguments) -> Resul
             });
             let answer = Answer::new(text, &value)?;
             Ok(if have >= need {
-                answer.next(format!("{}{}", command("publish", &plan, &dataset), scope_flag(scope)))
+                answer.next(format!(
+                    "{}{}",
+                    context.command("publish", &plan, &dataset),
+                    scope_flag(scope)
+                ))
             } else {
                 answer
             })

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::answer::Answer;
-use super::context::{Context, command};
+use super::context::Context;
 use super::{exit, show};
 use crate::candidate::{Scope, freeze};
 use crate::check::Verdict;
@@ -69,7 +69,10 @@ pub(super) async fn run(context: &Context, arguments: CheckArguments) -> Result<
         Verdict::Fail => answer.exit(exit::FAILED),
         Verdict::Pass | Verdict::Warn => {
             let flag = scope_flag(scope);
-            answer.next(format!("{}{flag} --as <APPROVER>", command("approve", &plan, &dataset)))
+            answer.next(format!(
+                "{}{flag}",
+                context.command_for("<APPROVER>", "approve", &plan, &dataset)
+            ))
         }
     })
 }
@@ -96,7 +99,7 @@ pub(super) async fn diff(context: &Context, arguments: DiffArguments) -> Result<
         )
         .hint(format!(
             "check it first: {}{}",
-            command("check", &plan, &dataset),
+            context.command("check", &plan, &dataset),
             scope_flag(scope)
         )));
     };

@@ -69,6 +69,29 @@ impl Context {
         Spec::from_toml(&read_text(path)?, path)
     }
 
+    /// A command for a plan, as it can be pasted by the same person.
+    pub(super) fn command(&self, verb: &str, plan: &Plan, dataset: &Dataset) -> String {
+        let dataset = quoted(dataset.root().url());
+        format!("reissue {verb} {} --dataset {dataset}{}", plan.id.short(), self.as_before())
+    }
+
+    /// The same, for somebody else.
+    pub(super) fn command_for(
+        &self,
+        who: &str,
+        verb: &str,
+        plan: &Plan,
+        dataset: &Dataset,
+    ) -> String {
+        let dataset = quoted(dataset.root().url());
+        format!("reissue {verb} {} --dataset {dataset} --as {who}", plan.id.short())
+    }
+
+    /// `--as`, when it was said.
+    pub(super) fn as_before(&self) -> String {
+        self.actor.as_ref().map(|actor| format!(" --as {}", quoted(actor))).unwrap_or_default()
+    }
+
     /// Whether a person is watching.
     pub(super) fn on_terminal(&self) -> bool {
         !self.json && std::io::stderr().is_terminal()
@@ -106,11 +129,6 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
             .with("file", PathBuf::from(path).display())
             .because(error)
     })
-}
-
-/// A command for a plan, as it can be pasted.
-pub(super) fn command(verb: &str, plan: &Plan, dataset: &Dataset) -> String {
-    format!("reissue {verb} {} --dataset {}", plan.id.short(), quoted(dataset.root().url()))
 }
 
 /// A word as the shell needs it.

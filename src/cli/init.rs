@@ -106,6 +106,18 @@ pub(super) async fn init(context: &Context, arguments: InitArguments) -> Result<
         None => Policy::default(),
     };
     if let Some(version) = dataset.find_head().await? {
+        let theirs = &version.manifest.definition.partition;
+        if theirs.column != arguments.partition || theirs.calendar != calendar {
+            return Err(Error::invalid(format!(
+                "it is a dataset already, and partitioned otherwise: {}",
+                words_of(theirs)
+            ))
+            .with("dataset", dataset.root())
+            .hint(format!(
+                "if nothing was published yet, remove {} and begin again",
+                dataset.control()
+            )));
+        }
         return answer(&dataset, &version, false, None, &[], &[]);
     }
     let (definition, partitions, refused) = match &arguments.schema {
@@ -136,6 +148,20 @@ pub(super) async fn init(context: &Context, arguments: InitArguments) -> Result<
             answer(&dataset, &version, false, Some(probe), &refused, &[])
         }
     }
+}
+
+/// A partitioning in words.
+fn words_of(partition: &PartitionColumn) -> String {
+    let calendar = &partition.calendar;
+    let from = calendar.week_start.map(|day| format!(" from {day}")).unwrap_or_default();
+    let place = match partition.placement {
+        Placement::Path => "only in the path",
+        Placement::File => "also in the files",
+    };
+    format!(
+        "every {}{from} of {} ({place}), {}",
+        calendar.every, partition.column, calendar.timezone
+    )
 }
 
 fn empty(column: &str, calendar: &Calendar, file: &Path) -> Result<Definition> {
@@ -175,7 +201,8 @@ fn answer(
         format!("{} is a dataset already: version {}\n", dataset.root(), version.number())
     };
     text += &format!(
-        "  {} partitions, {} rows, {}; nothing of it was copied or touched\n  control prefix: {}\n",
+        "  partitions: {}\n  {} partitions, {} rows, {}; nothing of it was copied or touched\n  control prefix: {}\n",
+        words_of(&manifest.definition.partition),
         thousands(totals.partitions),
         thousands(totals.rows),
         bytes(totals.bytes),
@@ -199,7 +226,10 @@ fn answer(
         refused,
         used: used.iter().map(String::as_str).collect(),
     };
-    let next = format!("reissue log {}", quoted(dataset.root().url()));
+    let name = quoted(dataset.root().name());
+    let next = format!(
+        "write a spec and its SQL (docs/spec.md), then: reissue try {name}.toml --partition <NAME>"
+    );
     Ok(Answer::new(text, &value)?.next(next))
 }
 

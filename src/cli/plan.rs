@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::answer::{Answer, bytes, table, thousands};
-use super::context::{Context, command};
+use super::context::Context;
 use crate::calendar::Range;
 use crate::error::{Error, Result};
 use crate::identity::to_json;
@@ -64,7 +64,11 @@ pub(super) async fn run(context: &Context, arguments: PlanArguments) -> Result<A
         }
     }
     let answer = Answer::new(text(&dry_run), &dry_run)?;
-    Ok(if save { answer.next(command("run", &planned.plan, &planned.dataset)) } else { answer })
+    Ok(if save {
+        answer.next(context.command("run", &planned.plan, &planned.dataset))
+    } else {
+        answer
+    })
 }
 
 /// The dry run in one screen.

@@ -40,6 +40,8 @@ pub(super) async fn run(context: &Context, arguments: PolicyArguments) -> Result
     };
     let rules = toml::to_string(&policy)
         .map_err(|error| Error::internal("write the rules as TOML").because(error))?;
-    let text = format!("# the owner's rules in version {}\n{rules}", version.number());
+    let told =
+        if arguments.set.is_some() { "; what the file leaves out is at its default" } else { "" };
+    let text = format!("# the owner's rules in version {}{told}\n{rules}", version.number());
     Answer::new(text, &serde_json::json!({ "version": version.number(), "policy": policy }))
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::answer::{Answer, thousands};
 use super::check::scope_flag;
-use super::context::{Context, command};
+use super::context::Context;
 use super::{exit, show};
 use crate::candidate::Scope;
 use crate::dataset::{Dataset, Version};
@@ -38,8 +38,8 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
         }
         PublishOutcome::RolledBack { published, undone_by } => {
             let next = format!(
-                "{}{} --as <APPROVER>",
-                command("approve", &plan, &dataset),
+                "{}{}",
+                context.command_for("<APPROVER>", "approve", &plan, &dataset),
                 scope_flag(scope)
             );
             Ok(rolled_back(published, &undone_by)?.next(next))
@@ -51,8 +51,8 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
             let value =
                 serde_json::json!({ "outcome": "not-approved", "have": have, "need": need });
             let next = format!(
-                "{}{} --as <APPROVER>",
-                command("approve", &plan, &dataset),
+                "{}{}",
+                context.command_for("<APPROVER>", "approve", &plan, &dataset),
                 scope_flag(scope)
             );
             Ok(Answer::new(text, &value)?.exit(exit::FAILED).next(next))
@@ -61,7 +61,7 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
             let value = serde_json::json!({ "outcome": "not-ready", "reason": reason });
             let verb = if reason.contains("checked") { "check" } else { "run" };
             let flag = if verb == "check" { scope_flag(scope) } else { String::new() };
-            let next = format!("{}{flag}", command(verb, &plan, &dataset));
+            let next = format!("{}{flag}", context.command(verb, &plan, &dataset));
             Ok(Answer::new(format!("not published: {reason}\n"), &value)?
                 .exit(exit::FAILED)
                 .next(next))
@@ -74,7 +74,7 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
             Ok(Answer::new(text, &value)?.exit(exit::FAILED))
         }
         PublishOutcome::Conflict(conflicts) => Ok(conflict(&conflicts, "published")?
-            .next(format!("{}{}", command("check", &plan, &dataset), scope_flag(scope)))),
+            .next(format!("{}{}", context.command("check", &plan, &dataset), scope_flag(scope)))),
         PublishOutcome::OutsideWindow(window) => {
             let text = format!("not published: outside the window {window}\n");
             let value = serde_json::json!({ "outcome": "outside-window", "window": window });

@@ -10,6 +10,9 @@ use crate::error::Result;
 use crate::plan::find_plan;
 use crate::publish::{RollbackOutcome, RollbackPreview, RollbackRequest, RollbackTarget, rollback};
 
+/// What the log says when nobody says why.
+const DEFAULT_REASON: &str = "rolled back";
+
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("target").required(true))]
 pub(super) struct RollbackArguments {
@@ -26,7 +29,7 @@ pub(super) struct RollbackArguments {
     #[arg(long)]
     allow_changed_root: bool,
     /// Why, for the log
-    #[arg(long, default_value = "rolled back")]
+    #[arg(long, default_value = DEFAULT_REASON)]
     reason: String,
 }
 
@@ -43,6 +46,10 @@ pub(super) async fn run(context: &Context, arguments: RollbackArguments) -> Resu
             (RollbackTarget::Version(to), format!("--to {to}"))
         }
     };
+    let reason = match arguments.reason.as_str() {
+        DEFAULT_REASON => String::new(),
+        reason => format!(" --reason {}", quoted(reason)),
+    };
     let request = RollbackRequest {
         target,
         expect: arguments.expect,
@@ -52,8 +59,9 @@ pub(super) async fn run(context: &Context, arguments: RollbackArguments) -> Resu
     };
     let again = |head: u64| {
         format!(
-            "reissue rollback {words} --expect {head} --dataset {}",
-            quoted(dataset.root().url())
+            "reissue rollback {words} --expect {head}{reason} --dataset {}{}",
+            quoted(dataset.root().url()),
+            context.as_before()
         )
     };
     match rollback(&dataset, &request, &context.env).await? {

@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::answer::{Answer, thousands, write_err};
-use super::context::{Context, command};
+use super::context::Context;
 use super::exit;
 use super::signal::listen;
 use crate::error::{ErrorKind, Result};
@@ -98,16 +98,16 @@ pub(super) async fn run(context: &Context, arguments: RunArguments) -> Result<An
         let next = format!(
             "mend the cause in {}, then plan again: results of equal recipe are kept (or go on as it is: {})",
             failed.partition,
-            command("run", &plan, &dataset)
+            context.command("run", &plan, &dataset)
         );
         return Ok(answer.exit(exit_of(failed)).next(next));
     }
     if outcome.stopped.is_some() {
         let code = interrupted.unwrap_or(exit::STOPPED);
-        return Ok(answer.exit(code).next(command("run", &plan, &dataset)));
+        return Ok(answer.exit(code).next(context.command("run", &plan, &dataset)));
     }
     let scope = if plan.decides.publish_unit == Unit::Batch { " --batch 1" } else { "" };
-    Ok(answer.next(format!("{}{scope}", command("check", &plan, &dataset))))
+    Ok(answer.next(format!("{}{scope}", context.command("check", &plan, &dataset))))
 }
 
 /// The exit code of a failed partition: stale inputs and exhausted resources say so.
@@ -228,5 +228,5 @@ pub(super) async fn pause(context: &Context, arguments: PauseArguments) -> Resul
     let text =
         format!("runs of {} start no further batch; running again goes on\n", plan.id.short());
     let value = serde_json::json!({ "plan_id": plan.id, "paused": true });
-    Ok(Answer::new(text, &value)?.next(command("run", &plan, &dataset)))
+    Ok(Answer::new(text, &value)?.next(context.command("run", &plan, &dataset)))
 }

@@ -3,12 +3,15 @@
 use clap::Args;
 
 use super::answer::{Answer, table};
-use super::context::{Context, command};
+use super::check::scope_flag;
+use super::context::Context;
 use crate::approval::load_approvals;
+use crate::candidate::{freeze, partitions_of};
 use crate::dataset::{Dataset, ForeignReport, Partition, Version, layout};
 use crate::error::Result;
 use crate::plan::{Plan, read_plan};
-use crate::publish::Past;
+use crate::publish::{Past, next_scope};
+use crate::report::current_report;
 use crate::run::{RunState, load_events};
 
 #[derive(Debug, Args)]
@@ -22,7 +25,7 @@ pub(super) async fn run(context: &Context, arguments: StatusArguments) -> Result
         None => all(&context.dataset(None)?).await,
         Some(id) => {
             let (dataset, plan) = context.plan(id).await?;
-            one(&dataset, &plan).await
+            one(context, &dataset, &plan).await
         }
     }
 }
@@ -40,7 +43,7 @@ async fn all(dataset: &Dataset) -> Result<Answer> {
     let mut values = Vec::new();
     for plan in &plans {
         let state = RunState::load(dataset, plan).await?;
-        let standing = standing(&Past::of(&plan.id, &history));
+        let standing = standing(&Past::of(&plan.id, &history), plan.decides.partitions.len());
         rows.push(vec![
             plan.id.short().to_owned(),
             plan.created_at.format("%Y-%m-%d %H:%M:%S").to_string(),
@@ -59,19 +62,20 @@ async fn all(dataset: &Dataset) -> Result<Answer> {
     Answer::new(text, &serde_json::json!({ "version": version, "plans": values }))
 }
 
-fn standing(past: &Past) -> String {
+fn standing(past: &Past, planned: usize) -> String {
     let Some(last) = past.all().last() else { return "no".to_owned() };
     match &last.undone_by {
         Some(version) => format!("{}, undone by {}", last.version.number(), version.number()),
         None => {
             let numbers: Vec<String> =
                 past.standing_versions().map(|one| one.version.number().to_string()).collect();
-            format!("version {}", numbers.join(", "))
+            let count = past.standing_partitions();
+            format!("version {} ({count} of {planned} partitions)", numbers.join(", "))
         }
     }
 }
 
-async fn one(dataset: &Dataset, plan: &Plan) -> Result<Answer> {
+async fn one(context: &Context, dataset: &Dataset, plan: &Plan) -> Result<Answer> {
     let history = dataset.history().await?;
     let past = Past::of(&plan.id, &history);
     let state = RunState::load(dataset, plan).await?;
@@ -84,7 +88,7 @@ async fn one(dataset: &Dataset, plan: &Plan) -> Result<Answer> {
         plan.terms.reason,
         state.records.len(),
         state.failed.len(),
-        standing(&past)
+        standing(&past, planned)
     );
     for failed in state.failed.values() {
         text += &format!(
@@ -128,11 +132,14 @@ async fn one(dataset: &Dataset, plan: &Plan) -> Result<Answer> {
         })).collect::<Vec<_>>(),
         "failed": state.failed.values().collect::<Vec<_>>(), "attempts": state.attempts,
         "approvals": approvals.values().collect::<Vec<_>>(), "events": events,
-        "published": standing(&past), "terms": plan.terms,
+        "published": standing(&past, planned), "terms": plan.terms,
         "changed_outside": foreign.changes, "changed_since_publish": replaced,
     });
-    let verb = if state.records.len() < planned { "run" } else { "check" };
-    Ok(Answer::new(text, &value)?.next(command(verb, plan, dataset)))
+    let answer = Answer::new(text, &value)?;
+    Ok(match next_step(context, dataset, plan, (&state, &past)).await? {
+        Some(next) => answer.next(next),
+        None => answer,
+    })
 }
 
 /// What production's objects of the plan's partitions are now, and which of them somebody else
@@ -157,4 +164,46 @@ async fn now(
         })
         .collect();
     Ok((foreign, lines))
+}
+
+/// What to do next with a plan, as far as its stored state tells.
+async fn next_step(
+    context: &Context,
+    dataset: &Dataset,
+    plan: &Plan,
+    (state, past): (&RunState, &Past),
+) -> Result<Option<String>> {
+    if let Some(failed) = state.failed.keys().next() {
+        return Ok(Some(format!(
+            "mend the cause in {failed}, then plan again: results of equal recipe are kept"
+        )));
+    }
+    let Some(scope) = next_scope(plan, past)? else { return Ok(None) };
+    if past.standing(scope).is_some() {
+        return Ok(None);
+    }
+    let flag = scope_flag(scope);
+    let step = |verb: &str| Some(format!("{}{flag}", context.command(verb, plan, dataset)));
+    let names = partitions_of(plan, scope)?;
+    if names.iter().any(|name| !state.records.contains_key(name)) {
+        return Ok(Some(context.command("run", plan, dataset)));
+    }
+    let head = dataset.head().await?;
+    let (_, candidate) = freeze(dataset, plan, scope, state).await?;
+    let production = dataset.partitions(&head).await?;
+    let Some((report, digest)) = current_report(dataset, plan, &candidate, &production).await?
+    else {
+        return Ok(step("check"));
+    };
+    if !report.passed() {
+        return Ok(step("check").map(|check| format!("the checks failed; see them again: {check}")));
+    }
+    let approvals = load_approvals(dataset, plan).await?;
+    let approved = approvals.values().any(|approval| approval.report == digest);
+    Ok(if approved && past.undone(scope).is_none() {
+        step("publish")
+    } else {
+        let approve = context.command_for("<APPROVER>", "approve", plan, dataset);
+        Some(format!("{approve}{flag}"))
+    })
 }

@@ -63,8 +63,9 @@ pub(super) async fn run(context: &Context, arguments: TryArguments) -> Result<An
         answer.exit(exit::FAILED)
     } else {
         answer.next(format!(
-            "reissue plan {}",
-            super::context::quoted(&arguments.spec.display().to_string())
+            "reissue plan {}{}",
+            super::context::quoted(&arguments.spec.display().to_string()),
+            context.as_before()
         ))
     })
 }

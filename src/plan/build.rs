@@ -131,7 +131,7 @@ pub async fn build(
 }
 
 /// The spec's partitioning, key and columns must be the dataset's.
-fn agree(spec: &Spec, definition: &Definition) -> Result<Calendar> {
+pub(crate) fn agree(spec: &Spec, definition: &Definition) -> Result<Calendar> {
     let calendar = spec.calendar()?;
     let theirs = &definition.partition;
     if spec.dataset.partition.column != theirs.column || calendar != theirs.calendar {

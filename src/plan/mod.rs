@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::calendar::{Interval, Span};
+use crate::calendar::{Calendar, Interval, Span};
 use crate::dataset::{ColumnDef, Definition, TimeKind};
 use crate::error::Result;
 use crate::identity::Digest;
@@ -26,7 +26,7 @@ use crate::spec::{Checks, Expect, Limits, Parameter, StoredParameter, Unit, Wind
 use crate::storage::Object;
 
 pub use build::{PlanOptions, Planned, build};
-pub(crate) use build::{empty_tables, find_kept, read_sql};
+pub(crate) use build::{agree, empty_tables, find_kept, read_sql};
 pub use dry_run::{DryRun, DryRunBatch, DryRunPartition};
 pub use pin::{PinnedSource, pin_source, refused_summary};
 pub use provenance::{Provenance, git_identity};
@@ -126,6 +126,9 @@ pub struct SourceInterval {
     pub column: String,
     /// Whether only paths carry it.
     pub in_path: bool,
+    /// How long a folder is, where only paths carry it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folders: Option<Calendar>,
     /// Its kind of time.
     pub time: TimeKind,
     /// The zone of a wall-clock column.

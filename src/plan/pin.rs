@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::{FilePin, SourceInterval, SourcePin};
-use crate::calendar::{Calendar, SpanUnit};
+use crate::calendar::{Calendar, Every, SpanUnit};
 use crate::dataset::{ColumnDef, Dataset, PartitionColumn, Placement, RefusedObject, TimeKind};
 use crate::error::{Error, Result};
 use crate::identity::Digest;
@@ -181,14 +181,14 @@ fn interval_of(
     let Some(column) = &source.interval else { return Ok(None) };
     let inside = columns.iter().find(|candidate| &candidate.name == column);
     let in_path = found.iter().all(|file| file.path_values.contains_key(column));
+    let mut folders = None;
     let time = match (inside, in_path) {
         (_, true) => {
-            for file in found {
-                let value = file.path_values.get(column).map(String::as_str).unwrap_or_default();
-                calendar.named(value).map_err(|error| error.with("file", &file.object.path))?;
-            }
             check_span(source)?;
-            PartitionColumn::path_time(calendar)
+            let cut = folders_of(column, found, calendar)?;
+            let time = PartitionColumn::path_time(&cut);
+            folders = Some(cut);
+            time
         }
         (Some(inside), false) => TimeKind::of(inside.field()?.data_type())
             .filter(|time| time != &TimeKind::Name)
@@ -216,11 +216,47 @@ fn interval_of(
     Ok(Some(SourceInterval {
         column: column.clone(),
         in_path,
+        folders,
         time,
         timezone: source.timezone.clone().filter(|_| is_wall),
         lookback: source.lookback,
         lookahead: source.lookahead,
     }))
+}
+
+/// How the folders cut time: by the form of their names, which must be one, and no coarser than
+/// the dataset's partitions.
+fn folders_of(column: &str, found: &[Found], calendar: &Calendar) -> Result<Calendar> {
+    let values: Vec<(&str, &Found)> = found
+        .iter()
+        .map(|file| (file.path_values.get(column).map(String::as_str).unwrap_or_default(), file))
+        .collect();
+    let cut = |every| Calendar { every, timezone: calendar.timezone, week_start: None };
+    let days = cut(Every::Day);
+    let candidates = [days.clone(), cut(Every::Month), cut(Every::Hour)];
+    let fits = |one: &&Calendar| values.iter().all(|(value, _)| one.named(value).is_ok());
+    let Some(folders) = candidates.iter().find(fits) else {
+        let odd = values.iter().find(|(value, _)| days.named(value).is_err());
+        let (value, path) =
+            odd.map_or(("", ""), |(value, file)| (*value, file.object.path.as_str()));
+        return Err(Error::invalid(format!("the folder {column}={value} names no time"))
+            .with("file", path)
+            .hint("name folders by dates (2013-01-31), months (2013-01) or hours (2013-01-31T05Z), all alike"));
+    };
+    let rank = |every| match every {
+        Every::Hour => 0,
+        Every::Day => 1,
+        Every::Week => 2,
+        Every::Month => 3,
+    };
+    if rank(folders.every) > rank(calendar.every) {
+        return Err(Error::invalid(format!(
+            "the source's folders are {}s, the dataset's partitions are {}s: a folder cannot be cut",
+            folders.every, calendar.every
+        ))
+        .hint("name a time column inside the files as its interval"));
+    }
+    Ok(folders.clone())
 }
 
 /// Folders are as fine as partitions: hours of a day cannot be told apart in them.

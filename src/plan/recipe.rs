@@ -88,7 +88,7 @@ pub(super) fn files_read(
     let mut files = Vec::new();
     for (number, file) in source.files.iter().enumerate() {
         let value = file.path_values.get(&by.column).map(String::as_str).unwrap_or_default();
-        let at = calendar.named(value)?;
+        let at = by.folders.as_ref().unwrap_or(calendar).named(value)?;
         if from.instant <= at.start && at.start < to.instant {
             files.push(number);
         }
@@ -169,7 +169,7 @@ fn path_value(
 ) -> Result<ScalarValue> {
     match source.interval.as_ref().filter(|by| by.in_path && by.column == column.name) {
         Some(by) => {
-            let at = calendar.named(text)?;
+            let at = by.folders.as_ref().unwrap_or(calendar).named(text)?;
             by.time.value(&at.name, at.start, at.local_start)
         }
         None => Ok(ScalarValue::Utf8(Some(text.to_owned()))),

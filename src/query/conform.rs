@@ -53,9 +53,8 @@ fn missing(output: &Schema, name: &str, definition: &Definition) -> Error {
         return error.hint(format!("it gives {:?}: write AS \"{name}\"", field.name()));
     }
     if name == definition.partition.column {
-        return error.hint(format!(
-            "select {name} too: it proves that each row belongs to its partition (it is stored only in the path)"
-        ));
+        return error
+            .hint(format!("select {name} too: it proves that each row belongs to its partition"));
     }
     error.hint("select it, unchanged if it is not what the change is about")
 }

@@ -139,6 +139,8 @@ struct Runner {
     queries: Semaphore,
     /// Records that partitions have already; the next one follows them.
     record_counts: BTreeMap<String, usize>,
+    /// Whether a partition has failed: then no later batch starts.
+    failed: AtomicBool,
 }
 
 /// Runs a plan, or resumes it.
@@ -173,6 +175,7 @@ pub async fn run(
         spill: SpillFolder::new(plan.id.short(), limits.spill.as_u64())?,
         queries: Semaphore::new(limits.source_queries),
         record_counts: state.record_counts.clone(),
+        failed: AtomicBool::new(false),
     };
     store_event(dataset, &plan.id, "run-started", &options.actor, "", env).await?;
     let outcome = Arc::new(runner).run(&state).await?;
@@ -253,10 +256,6 @@ impl Runner {
             outcome.failed.extend(batch.failed);
             outcome.failed.sort_by(|one, two| one.partition.cmp(&two.partition));
             outcome.stopped = outcome.stopped.or(batch.stopped);
-            let failed = !outcome.failed.is_empty() && !self.options.keep_going;
-            if failed || outcome.stopped.is_some() {
-                break;
-            }
         }
         Ok(outcome)
     }
@@ -289,6 +288,9 @@ impl Runner {
         started_at: chrono::DateTime<chrono::Utc>,
     ) -> Result<RunOutcome> {
         let mut outcome = RunOutcome::default();
+        if self.failed.load(Ordering::SeqCst) && !self.options.keep_going {
+            return Ok(outcome);
+        }
         if let Some(reason) = self.reason_to_stop(started_at).await? {
             outcome.stopped = Some(reason);
             return Ok(outcome);
@@ -306,7 +308,10 @@ impl Runner {
             match result? {
                 None => outcome.stopped = Some("stopped by a signal".to_owned()),
                 Some(Computed::Recorded(_)) => outcome.computed += 1,
-                Some(Computed::Failed(failed)) => outcome.failed.push(*failed),
+                Some(Computed::Failed(failed)) => {
+                    self.failed.store(true, Ordering::SeqCst);
+                    outcome.failed.push(*failed);
+                }
             }
         }
         Ok(outcome)

@@ -318,8 +318,9 @@ pub fn calendar_of(every: Every, timezone: &str, week_start: Option<&str>) -> Re
     })?;
     let week_start = match (every, week_start) {
         (Every::Week, None) => {
-            return Err(Error::invalid("weeks need a first day")
-                .hint("add week_start = \"monday\" (or another day)"));
+            return Err(Error::invalid("weeks need a first day").hint(
+                "write week_start = \"monday\" (or another day); on the command line, --week-start",
+            ));
         }
         (Every::Week, Some(day)) => Some(day.parse().map_err(|_| {
             Error::invalid(format!("{day:?} is no day of the week"))

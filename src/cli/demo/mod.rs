@@ -44,7 +44,7 @@ pub(super) async fn run(context: &Context, arguments: DemoArguments) -> Result<A
         let text = format!("the lake is ready in {here}\n");
         let value = serde_json::json!({ "folder": here });
         let next = format!(
-            "cd {here} && reissue init lake/on_time --adopt --partition flight_date --timezone America/New_York --as {MAKER}"
+            "cd {here} && reissue init lake/on_time --adopt --partition flight_date --timezone America/New_York --as {APPROVER}"
         );
         return Ok(Answer::new(text, &value)?.next(next));
     }
@@ -119,7 +119,7 @@ impl Story<'_> {
 
     async fn resume(&mut self, dataset: &str, spec: &str) -> Result<String> {
         self.say("The file is replaced. Planning again keeps 89 results; one is computed.");
-        self.lake.mend_corrections().await?;
+        self.lake.mend_corrections()?;
         let plan = self.plan(spec).await?;
         self.step(MAKER, &["run", &plan, "--dataset", dataset], exit::DONE).await?;
         self.say("The stored bytes are decoded again, checked, and compared with production.");
