@@ -1,7 +1,9 @@
 """Reads a dataset's files with DuckDB, Polars and pyarrow, and requires that all see the same rows,
 types and partition values; and that no wildcard below the root meets anything but the root's files.
 
-readers.py FILES_JSON ROOT COLUMN EXPECTED_ROWS
+readers.py FILES_JSON ROOT COLUMN EXPECTED_ROWS [VIEW_SQL]
+
+The ready view, where there is one, must show the same rows.
 """
 import glob
 import json
@@ -12,7 +14,7 @@ import duckdb
 import polars
 import pyarrow.dataset as ds
 
-files_json, root, column, expected = sys.argv[1:]
+files_json, root, column, expected, *view = sys.argv[1:]
 files = [entry["path"] for entry in json.load(open(files_json))["files"]]
 assert files
 
@@ -46,6 +48,11 @@ assert by_duckdb == by_polars, (by_duckdb[:3], by_polars[:3])
 assert by_duckdb == by_pyarrow, (by_duckdb[:3], by_pyarrow[:3])
 assert types[column] == "DATE", types
 assert sum(rows for _, rows, *_ in by_duckdb) == int(expected), sum(rows for _, rows, *_ in by_duckdb)
+
+for path in view:
+    con.execute(open(path).read())
+    seen = con.execute(f"SELECT {column}, count(*), count(on_time), sum(delay_minutes), sum(distance) FROM on_time GROUP BY 1 ORDER BY 1").fetchall()
+    assert [(str(day), *rest) for day, *rest in seen] == by_duckdb
 
 # Wildcards below the root, in each engine, meet the root's own files and nothing else.
 own = sorted(os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
