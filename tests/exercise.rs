@@ -190,3 +190,27 @@ interval = "flight_date"
     let said = failed[0]["findings"][0].to_string();
     assert!(said.contains("unique-key") && said.contains("carrier="), "{said}");
 }
+
+#[test]
+fn the_demo_tells_its_whole_story() {
+    let lab = Lab::empty();
+    let folder = lab.path("demo");
+    let told = lab.run_with(&["demo", "--folder", folder.to_str().unwrap()], &[]).expect(0);
+    for words in [
+        "is a dataset now: version 1",
+        "nothing was written",
+        "90 partitions in 13 batches of at most 7",
+        "FAILED 2013-01-17",
+        "89 kept from earlier plans",
+        "0 warnings, 0 failed",
+        "not approved: analyst@example.com made this candidate",
+        "published as version 2: 90 partitions in one commit",
+        "version 3: 90 partitions are what they were",
+        "its approval is used up",
+    ] {
+        assert!(told.stdout.contains(words), "{words:?} is not in: {}", told.stdout);
+    }
+    let json =
+        lab.run_with(&["demo", "--json", "--folder", lab.path("two").to_str().unwrap()], &[]);
+    assert_eq!(json.expect(0).json()["steps"].as_array().unwrap().len(), 20);
+}

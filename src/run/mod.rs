@@ -269,7 +269,9 @@ impl Runner {
                 continue;
             }
             let rows = one.record.metrics.rows;
-            let record = Record { kept_from: Some(one.plan), ..one.record };
+            // The plan that computed it, also where several have taken it over since.
+            let kept_from = one.record.kept_from.clone().or(Some(one.plan));
+            let record = Record { kept_from, ..one.record };
             self.store(record).await?;
             (self.progress)(Progress::Recorded { partition: name.clone(), rows, kept: true });
             names.insert(name);
