@@ -12,7 +12,8 @@ use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt as _;
 
 use crate::check::{
-    BatchFacts, Finding, PartitionFacts, RangeFacts, ValueMeter, check_partition, check_range,
+    ComparedPartition, Finding, PartitionFacts, RangeFacts, ValueMeter, check_partition,
+    check_range,
 };
 use crate::compare::{Diff, compare};
 use crate::dataset::Dataset;
@@ -124,7 +125,7 @@ fn compared(
     partition: &str,
     (metrics, production, diff): (&Metrics, &Metrics, &Diff),
 ) -> Vec<Finding> {
-    let facts = BatchFacts {
+    let facts = ComparedPartition {
         partition,
         batch: 1,
         metrics,

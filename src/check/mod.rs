@@ -10,7 +10,7 @@ mod values;
 use serde::{Deserialize, Serialize};
 
 pub use partition::{PartitionFacts, check_partition};
-pub use range::{BatchFacts, RangeFacts, check_range};
+pub use range::{ComparedPartition, RangeFacts, check_range};
 pub use values::{DomainMetrics, OutsideMetrics, ValueMeter};
 
 /// What a check says.

@@ -9,7 +9,7 @@ use crate::spec::{Checks, Count, Expect};
 
 /// What is known of one partition of the range.
 #[derive(Debug)]
-pub struct BatchFacts<'a> {
+pub struct ComparedPartition<'a> {
     /// Its name.
     pub partition: &'a str,
     /// Its batch, counted from 1.
@@ -34,7 +34,7 @@ pub struct RangeFacts<'a> {
     /// Every planned partition's name.
     pub planned: &'a [String],
     /// Those with a result.
-    pub partitions: &'a [BatchFacts<'a>],
+    pub partitions: &'a [ComparedPartition<'a>],
     /// Whether this is the whole run, about which the expectations speak.
     pub whole: bool,
     /// The only columns that may differ.
@@ -77,7 +77,7 @@ fn coverage(facts: &RangeFacts<'_>) -> Finding {
     Finding::new("coverage", missing.is_empty(), "a result for every planned partition", observed)
 }
 
-fn agreement(facts: &BatchFacts<'_>) -> Finding {
+fn agreement(facts: &ComparedPartition<'_>) -> Finding {
     let holds = facts.metrics == facts.recorded;
     let observed = if holds { "the same".to_owned() } else { disagreement(facts) };
     Finding::new("writer-agrees", holds, "the stored bytes say what the writer recorded", observed)
@@ -85,7 +85,7 @@ fn agreement(facts: &BatchFacts<'_>) -> Finding {
 }
 
 /// Production has, and lacks, what it had and lacked when planned.
-fn planned(facts: &BatchFacts<'_>) -> Finding {
+fn planned(facts: &ComparedPartition<'_>) -> Finding {
     let words = |rows: Option<u64>| match rows {
         Some(rows) => format!("{rows} rows"),
         None => "nothing there".to_owned(),
@@ -97,7 +97,7 @@ fn planned(facts: &BatchFacts<'_>) -> Finding {
     Finding::new("as-planned", holds, expected, words(now)).in_partition(facts.partition)
 }
 
-fn disagreement(facts: &BatchFacts<'_>) -> String {
+fn disagreement(facts: &ComparedPartition<'_>) -> String {
     let (stored, recorded) = (facts.metrics, facts.recorded);
     if stored.rows != recorded.rows {
         return format!("{} rows stored, {} recorded", stored.rows, recorded.rows);

@@ -57,14 +57,12 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
             );
             Ok(Answer::new(text, &value)?.exit(exit::FAILED).next(next))
         }
-        PublishOutcome::NotReady(reason) => {
-            let value = serde_json::json!({ "outcome": "not-ready", "reason": reason });
-            let verb = if reason.contains("checked") { "check" } else { "run" };
-            let flag = if verb == "check" { scope_flag(scope) } else { String::new() };
-            let next = format!("{}{flag}", context.command(verb, &plan, &dataset));
-            Ok(Answer::new(format!("not published: {reason}\n"), &value)?
-                .exit(exit::FAILED)
-                .next(next))
+        PublishOutcome::NotComputed(reason) => {
+            Ok(not_ready(&reason)?.next(context.command("run", &plan, &dataset)))
+        }
+        PublishOutcome::NotChecked(reason) => {
+            let check = context.command("check", &plan, &dataset);
+            Ok(not_ready(&reason)?.next(format!("{check}{}", scope_flag(scope))))
         }
         PublishOutcome::ChecksFailed(report) => {
             let text =
@@ -81,6 +79,11 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
             Ok(Answer::new(text, &value)?.exit(exit::STOPPED))
         }
     }
+}
+
+fn not_ready(reason: &str) -> Result<Answer> {
+    let value = serde_json::json!({ "outcome": "not-ready", "reason": reason });
+    Ok(Answer::new(format!("not published: {reason}\n"), &value)?.exit(exit::FAILED))
 }
 
 /// It was published, and somebody undid that.

@@ -54,8 +54,10 @@ pub enum PublishOutcome {
         /// How many the policy asks for.
         need: usize,
     },
-    /// The run has not produced everything of the scope, or nothing has been checked.
-    NotReady(String),
+    /// The run has not produced everything of the scope.
+    NotComputed(String),
+    /// There is no report about the candidate and production as it is now.
+    NotChecked(String),
     /// The report's checks failed.
     ChecksFailed(Box<Report>),
     /// Production is not what was compared; nothing was published.
@@ -192,7 +194,7 @@ async fn prepare(
     let wanted = crate::candidate::partitions_of(plan, scope)?;
     if let Some(missing) = wanted.iter().find(|name| !candidate.partitions.contains_key(*name)) {
         let done = candidate.partitions.len();
-        return Ok(Err(PublishOutcome::NotReady(format!(
+        return Ok(Err(PublishOutcome::NotComputed(format!(
             "{done} of {} partitions of {scope} are computed; the first without a result is {missing}",
             wanted.len()
         ))));
@@ -268,7 +270,7 @@ async fn not_current(
 ) -> Result<PublishOutcome> {
     let moved = conflicts::moved(dataset, plan, candidate, production).await?;
     if moved.is_empty() {
-        return Ok(PublishOutcome::NotReady(format!("{scope} has not been checked")));
+        return Ok(PublishOutcome::NotChecked(format!("{scope} has not been checked")));
     }
     Ok(PublishOutcome::Conflict(moved))
 }

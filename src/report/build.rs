@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::{BaseReport, FORMAT, PartitionReport, Report, decode_partition, production_table};
 use crate::candidate::{Candidate, Scope, freeze, partitions_of};
 use crate::check::{
-    BatchFacts, Finding, PartitionFacts, RangeFacts, ValueMeter, Verdict, check_partition,
+    ComparedPartition, Finding, PartitionFacts, RangeFacts, ValueMeter, Verdict, check_partition,
     check_range, verdict,
 };
 use crate::compare::{Diff, compare};
@@ -135,9 +135,9 @@ fn assemble(
 ) -> Result<Report> {
     let decides = &plan.decides;
     let planned = partitions_of(plan, candidate.scope)?;
-    let facts: Vec<BatchFacts<'_>> = looked
+    let facts: Vec<ComparedPartition<'_>> = looked
         .iter()
-        .map(|one| BatchFacts {
+        .map(|one| ComparedPartition {
             partition: &one.name,
             batch: one.batch,
             metrics: &one.report.metrics,
