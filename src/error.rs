@@ -200,21 +200,6 @@ impl std::error::Error for Error {
     }
 }
 
-/// Adds context to the error side of a result.
-pub trait Context<T> {
-    /// Adds where or about what.
-    ///
-    /// # Errors
-    /// The same error with the context added.
-    fn with(self, name: &'static str, value: impl fmt::Display) -> Result<T>;
-}
-
-impl<T> Context<T> for Result<T> {
-    fn with(self, name: &'static str, value: impl fmt::Display) -> Self {
-        self.map_err(|error| error.with(name, value))
-    }
-}
-
 /// Reads an error of the engine: our own errors travel through it unchanged, memory and disk
 /// limits are [`ErrorKind::Exhausted`], anything else gets `kind`.
 pub fn from_engine(

@@ -54,14 +54,6 @@ impl fmt::Display for ContentDigest {
     }
 }
 
-impl ContentDigest {
-    /// The digest of both sets of rows together.
-    #[must_use]
-    pub fn merged(self, other: Self) -> Self {
-        Self { rows: self.rows + other.rows, sum: self.sum.wrapping_add(other.sum) }
-    }
-}
-
 /// Sees batches.
 #[derive(Debug)]
 pub(super) struct DigestMeter {

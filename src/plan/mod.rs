@@ -28,7 +28,7 @@ use crate::storage::Object;
 pub use build::{PlanOptions, Planned, build};
 pub(crate) use build::{agree, empty_tables, find_kept, read_sql};
 pub use dry_run::{DryRun, DryRunBatch, DryRunPartition};
-pub use pin::{PinnedSource, pin_source, refused_summary};
+pub use pin::{PinnedSource, pin_source};
 pub use provenance::{Provenance, git_identity};
 pub use recipe::{Kept, source_table};
 pub(crate) use saved::read_plan;

@@ -293,13 +293,3 @@ fn path_columns(
     });
     Ok(defs.collect())
 }
-
-/// Refused objects in one line, for people.
-pub fn refused_summary(refused: &[RefusedObject]) -> Option<String> {
-    let first = refused.first()?;
-    let more = match refused.len() - 1 {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    Some(format!("not used: {} ({}){more}", first.path, first.reason))
-}

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::dataset::{Dataset, Partition, Partitions, layout};
+use crate::dataset::{Dataset, Partition, Partitions};
 use crate::error::Result;
 use crate::identity::Digest;
 use crate::plan::Plan;
-use crate::report::find_report;
+use crate::report::{self, reports_about};
 
 /// One partition in conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,28 +26,11 @@ pub(super) async fn moved(
     candidate: &Digest,
     production: &Partitions,
 ) -> Result<Vec<ConflictedPartition>> {
-    let listing = dataset.control().list(&layout::run_folder(&plan.id, "reports")).await?;
-    let mut newest = None;
-    for object in &listing.objects {
-        let name = object.path.rsplit('/').next().unwrap_or_default();
-        let Some(digest) = name.strip_suffix(".json").and_then(Digest::parse) else { continue };
-        let report = find_report(dataset, &plan.id, &digest).await?;
-        let is_newer = newest
-            .as_ref()
-            .is_none_or(|held: &crate::report::Report| held.base_version <= report.base_version);
-        if &report.candidate == candidate && is_newer {
-            newest = Some(report);
-        }
-    }
-    let Some(report) = newest else { return Ok(Vec::new()) };
+    let Some((report, _)) = reports_about(dataset, plan, candidate).await?.pop() else {
+        return Ok(Vec::new());
+    };
     let mut conflicts = Vec::new();
-    for (name, compared) in &report.partitions {
-        let Some((_, planned)) = plan.partition(name) else { continue };
-        let now = production.at(planned.interval.start);
-        let identity = now.map(Partition::identity).transpose()?;
-        if identity.as_ref() == compared.base.as_ref().map(|base| &base.identity) {
-            continue;
-        }
+    for (partition, now) in report::moved(&report, plan, production)? {
         let reason = match now {
             Some(now) => format!(
                 "version {} changed it after it was compared (in version {}){}",
@@ -57,7 +40,7 @@ pub(super) async fn moved(
             ),
             None => "it was removed after it was compared".to_owned(),
         };
-        conflicts.push(ConflictedPartition { partition: name.clone(), reason });
+        conflicts.push(ConflictedPartition { partition, reason });
     }
     Ok(conflicts)
 }

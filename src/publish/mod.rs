@@ -134,7 +134,7 @@ pub async fn publish(
             make_view(dataset, &version).await?;
             return Ok(PublishOutcome::Already(version));
         }
-        let prepared = match prepare(dataset, plan, scope, &head, &history, env).await? {
+        let prepared = match prepare(dataset, plan, scope, (&head, &history, &past), env).await? {
             Ok(prepared) => prepared,
             Err(outcome) => return Ok(explain(outcome, &past, scope)),
         };
@@ -177,8 +177,7 @@ async fn prepare(
     dataset: &Dataset,
     plan: &Plan,
     scope: Scope,
-    head: &Version,
-    history: &[Version],
+    (head, history, past): (&Version, &[Version], &Past),
     env: &Env,
 ) -> Result<Result<Prepared, PublishOutcome>> {
     check_dataset(plan, head)?;
@@ -187,8 +186,7 @@ async fn prepare(
         return Ok(Err(PublishOutcome::OutsideWindow(window.to_string())));
     }
     let policy = dataset.policy(head).await?;
-    let past = Past::of(&plan.id, history);
-    check_scope(plan, scope, &past, &policy)?;
+    check_scope(plan, scope, past, &policy)?;
     let state = RunState::load(dataset, plan).await?;
     let (candidate, digest) = freeze(dataset, plan, scope, &state).await?;
     let wanted = crate::candidate::partitions_of(plan, scope)?;

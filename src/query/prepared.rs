@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
@@ -154,11 +154,4 @@ fn reads_of(plan: &LogicalPlan) -> Result<SourceColumns> {
     })
     .map_err(|error| from_engine(ErrorKind::Internal, "walk the plan", error))?;
     Ok(reads)
-}
-
-impl Prepared {
-    /// The type of an output column.
-    pub fn output_type(&self, name: &str) -> Option<&DataType> {
-        self.output.field_with_name(name).ok().map(arrow::datatypes::Field::data_type)
-    }
 }

@@ -18,6 +18,7 @@ use crate::metrics::Metrics;
 pub use build::{CheckProgress, check};
 pub(crate) use decode::{decode_partition, production_table};
 pub use saved::{current_report, find_report};
+pub(crate) use saved::{moved, reports_about};
 
 /// The format this program writes.
 pub const FORMAT: u32 = 1;

@@ -29,6 +29,29 @@ pub async fn find_report(dataset: &Dataset, plan: &Digest, digest: &Digest) -> R
     Ok(report)
 }
 
+/// The reports about a candidate, the oldest version compared with first.
+///
+/// # Errors
+/// `Corrupt` when one is unreadable.
+pub(crate) async fn reports_about(
+    dataset: &Dataset,
+    plan: &Plan,
+    candidate: &Digest,
+) -> Result<Vec<(Report, Digest)>> {
+    let listing = dataset.control().list(&layout::run_folder(&plan.id, "reports")).await?;
+    let mut found = Vec::new();
+    for object in &listing.objects {
+        let name = object.path.rsplit('/').next().unwrap_or_default();
+        let Some(digest) = name.strip_suffix(".json").and_then(Digest::parse) else { continue };
+        let report = find_report(dataset, &plan.id, &digest).await?;
+        if &report.candidate == candidate {
+            found.push((report, digest));
+        }
+    }
+    found.sort_by_key(|(report, _)| report.base_version);
+    Ok(found)
+}
+
 /// The report about a candidate and about production as it is now; the newest version's first.
 ///
 /// # Errors
@@ -39,28 +62,30 @@ pub async fn current_report(
     candidate: &Digest,
     production: &Partitions,
 ) -> Result<Option<(Report, Digest)>> {
-    let listing = dataset.control().list(&layout::run_folder(&plan.id, "reports")).await?;
-    let mut found: Option<(Report, Digest)> = None;
-    for object in &listing.objects {
-        let name = object.path.rsplit('/').next().unwrap_or_default();
-        let Some(digest) = name.strip_suffix(".json").and_then(Digest::parse) else { continue };
-        let report = find_report(dataset, &plan.id, &digest).await?;
-        let newer = found.as_ref().is_none_or(|(held, _)| held.base_version < report.base_version);
-        if &report.candidate == candidate && newer && is_current(&report, plan, production)? {
-            found = Some((report, digest));
+    for (report, digest) in reports_about(dataset, plan, candidate).await?.into_iter().rev() {
+        if moved(&report, plan, production)?.is_empty() {
+            return Ok(Some((report, digest)));
+        }
+    }
+    Ok(None)
+}
+
+/// The partitions of a report in which production is no longer what it was compared with, each
+/// with what production has there now.
+pub(crate) fn moved<'a>(
+    report: &Report,
+    plan: &Plan,
+    production: &'a Partitions,
+) -> Result<Vec<(String, Option<&'a Partition>)>> {
+    let mut found = Vec::new();
+    for (name, compared) in &report.partitions {
+        let start = plan.partition(name).map(|(_, planned)| planned.interval.start);
+        let now = start.and_then(|start| production.at(start));
+        let identity = now.map(Partition::identity).transpose()?;
+        let is_same = identity.as_ref() == compared.base.as_ref().map(|base| &base.identity);
+        if start.is_none() || !is_same {
+            found.push((name.clone(), now));
         }
     }
     Ok(found)
-}
-
-/// Whether production has, in every partition of a report, what it was compared with.
-fn is_current(report: &Report, plan: &Plan, production: &Partitions) -> Result<bool> {
-    for (name, partition) in &report.partitions {
-        let Some((_, planned)) = plan.partition(name) else { return Ok(false) };
-        let now = production.at(planned.interval.start).map(Partition::identity).transpose()?;
-        if now.as_ref() != partition.base.as_ref().map(|base| &base.identity) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

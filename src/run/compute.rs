@@ -24,7 +24,7 @@ pub(super) enum Computed {
 }
 
 /// The plan's query, through the same gate as when it was planned.
-pub(crate) fn query_of(plan: &Plan) -> Result<Query> {
+pub(super) fn query_of(plan: &Plan) -> Result<Query> {
     Query::parse(&plan.decides.sql, &plan.provenance.sql_file)
 }
 

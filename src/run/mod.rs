@@ -20,16 +20,15 @@ use tokio::task::JoinSet;
 
 use crate::dataset::{Dataset, Version};
 use crate::env::Env;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::query::{FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES, Query, SessionOptions};
 use crate::storage::Stores;
 
-pub(crate) use compute::query_of;
 pub use events::{Event, load_events, pause_requested, store_event};
 pub use record::{FailedAttempt, Record, RunState, Started};
 
-use compute::{Computed, compute};
+use compute::{Computed, compute, query_of};
 use record::store_record;
 use spill::SpillFolder;
 
@@ -393,12 +392,4 @@ impl FailedAttempt {
             self.findings.iter().find(|finding| finding.verdict == crate::check::Verdict::Fail);
         failed.map_or_else(|| self.error.clone(), crate::check::Finding::line)
     }
-
-    /// As an error, for callers that need one.
-    pub fn error(&self) -> Error {
-        Error::new(ErrorKind::Failed, self.line()).with("partition", &self.partition)
-    }
 }
-
-/// Records by partition name.
-pub type Records = BTreeMap<String, Record>;
