@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
-use reissue::compare::compare;
+use reissue::compare::{Equality, compare};
 use reissue::metrics::Meter;
 
 const ROWS: i64 = 1 << 20;
@@ -49,8 +49,9 @@ fn main() {
             }
             assert_eq!(meter.metrics().rows, ROWS.unsigned_abs());
         });
-        let compared =
-            best(2 * bytes, || assert!(compare(&batch, &batch, &key).unwrap().is_empty()));
+        let compared = best(2 * bytes, || {
+            assert!(compare(&batch, &batch, &key, &Equality::default()).unwrap().is_empty());
+        });
         println!("{name:<12} {metrics:>16.0} {compared:>22.0}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use crate::common::{Lab, MAKER, OWNER};
+use crate::common::{Lab, MAKER};
 
 const DATASET: [&str; 2] = ["--dataset", "lake/sales"];
 
@@ -84,12 +84,7 @@ fn a_run_killed_at_any_point_and_run_again_ends_with_the_same_bytes() {
 
 #[test]
 fn a_publish_killed_at_any_point_and_run_again_publishes_once() {
-    let lab = Lab::ten_days();
-    lab.adopt("lake/sales", "day", "UTC").expect(0);
-    let plan = lab.plan("specs/sales.toml");
-    lab.run(&with(&["run", &plan])).expect(0);
-    lab.run(&with(&["check", &plan])).expect(0);
-    lab.run_as(OWNER, &with(&["approve", &plan])).expect(0);
+    let (lab, plan) = Lab::approved();
     for point in ["intent", "commit", "published"] {
         for _ in 0..10 {
             let lab = lab.copied();

@@ -10,17 +10,6 @@ fn with<'a>(words: &[&'a str]) -> Vec<&'a str> {
     words.iter().copied().chain(DATASET).collect()
 }
 
-/// A dataset with a candidate for all ten days, checked and approved.
-fn approved() -> (Lab, String) {
-    let lab = Lab::ten_days();
-    lab.adopt("lake/sales", "day", "UTC").expect(0);
-    let plan = lab.plan("specs/sales.toml");
-    lab.run(&with(&["run", &plan])).expect(0);
-    lab.run(&with(&["check", &plan])).expect(0);
-    lab.run_as(OWNER, &with(&["approve", &plan])).expect(0);
-    (lab, plan)
-}
-
 /// Commits another day's file as one day, as a live pipeline would.
 fn commit(lab: &Lab, day: &str, like: &str, base: &[&str]) -> crate::common::Answer {
     let file = format!("lake/orders/day={like}/orders.parquet");
@@ -31,7 +20,7 @@ fn commit(lab: &Lab, day: &str, like: &str, base: &[&str]) -> crate::common::Ans
 
 #[test]
 fn a_new_day_committed_meanwhile_is_no_conflict_and_stays() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     commit(&lab, "2024-03-11", "2024-03-01", &["--logic", "v7"]).expect(0);
     let published = lab.run(&with(&["publish", &plan, "--json"])).expect(0).json();
     assert_eq!(published["version"], 3);
@@ -44,7 +33,7 @@ fn a_new_day_committed_meanwhile_is_no_conflict_and_stays() {
 
 #[test]
 fn a_day_replaced_meanwhile_is_a_conflict_named_with_its_logic() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     commit(&lab, "2024-03-04", "2024-03-04", &["--base", "1", "--logic", "v8"]).expect(0);
     let refused = lab.run(&with(&["publish", &plan])).expect(4);
     assert!(
@@ -64,7 +53,7 @@ fn a_day_replaced_meanwhile_is_a_conflict_named_with_its_logic() {
 
 #[test]
 fn a_change_that_was_rolled_back_again_is_no_conflict() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     commit(&lab, "2024-03-04", "2024-03-04", &["--base", "1"]).expect(0);
     lab.run_as(OWNER, &with(&["rollback", "--to", "1", "--expect", "2"])).expect(0);
     lab.run(&with(&["publish", &plan])).expect(0);
@@ -72,7 +61,7 @@ fn a_change_that_was_rolled_back_again_is_no_conflict() {
 
 #[test]
 fn rolling_back_never_loses_what_somebody_published_since() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     lab.run(&with(&["publish", &plan])).expect(0);
     commit(&lab, "2024-03-04", "2024-03-05", &["--base", "2"]).expect(0);
     let refused = lab.run(&with(&["rollback", "--of", &plan, "--expect", "3"])).expect(4);
@@ -85,7 +74,7 @@ fn rolling_back_never_loses_what_somebody_published_since() {
 
 #[test]
 fn a_foreign_job_that_overwrites_the_root_is_a_conflict_until_its_change_is_taken_in() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     let file = lab.path("lake/sales/day=2024-03-04/sales.parquet");
     fs::copy(lab.path("lake/orders/day=2024-03-05/orders.parquet"), &file).unwrap();
     let refused = lab.run(&with(&["publish", &plan])).expect(4);
@@ -102,7 +91,7 @@ fn a_foreign_job_that_overwrites_the_root_is_a_conflict_until_its_change_is_take
 
 #[test]
 fn a_file_that_joins_a_superseded_folder_is_seen_before_a_rollback() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     lab.run(&with(&["publish", &plan])).expect(0);
     let late = lab.path("lake/sales/day=2024-03-04/late.parquet");
     fs::copy(lab.path("lake/orders/day=2024-03-05/orders.parquet"), &late).unwrap();
@@ -115,7 +104,7 @@ fn a_file_that_joins_a_superseded_folder_is_seen_before_a_rollback() {
 
 #[test]
 fn superseded_files_that_are_gone_are_restored_from_the_kept_copies() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     lab.run(&with(&["publish", &plan])).expect(0);
     fs::remove_dir_all(lab.path("lake/sales/day=2024-03-04")).unwrap();
     let words = ["rollback", "--of", &plan, "--expect", "2", "--allow-changed-root"];
@@ -153,7 +142,7 @@ fn refused_files_that_were_allowed_do_not_block_publishing() {
 
 #[test]
 fn a_damaged_copy_is_never_restored() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     lab.run(&with(&["publish", &plan])).expect(0);
     let kept = lab.hashes("lake/sales.reissue/retained");
     let copy = kept.keys().find(|path| path.contains("2024-03-04")).unwrap();
@@ -169,7 +158,7 @@ fn a_damaged_copy_is_never_restored() {
 
 #[test]
 fn taking_in_the_root_never_takes_published_rows_away_unasked() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     lab.run(&with(&["publish", &plan])).expect(0);
     // The superseded file is removed: what was published stays.
     fs::remove_dir_all(lab.path("lake/sales/day=2024-03-04")).unwrap();
@@ -202,7 +191,7 @@ fn taking_in_the_root_never_takes_published_rows_away_unasked() {
 
 #[test]
 fn a_live_commit_is_decoded_and_its_folder_looked_at() {
-    let (lab, _) = approved();
+    let (lab, _) = Lab::approved();
     let file = lab.path("lake/orders/day=2024-03-01/orders.parquet");
     let mut bytes = fs::read(&file).unwrap();
     bytes[4..2_000].fill(0xff);
@@ -223,7 +212,7 @@ fn a_live_commit_is_decoded_and_its_folder_looked_at() {
 
 #[test]
 fn rules_are_the_owners_and_count_when_publishing() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     // Somebody else may not loosen them.
     fs::write(lab.path("loose.toml"), "publish_by_batch = true\n").unwrap();
     assert!(
@@ -247,7 +236,7 @@ fn rules_are_the_owners_and_count_when_publishing() {
 
 #[test]
 fn other_spellings_of_a_makers_name_are_the_maker() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     for name in ["ANALYST@example.com", " analyst@example.com "] {
         lab.run_as(name, &with(&["approve", &plan])).expect(3);
     }
@@ -266,7 +255,7 @@ fn other_spellings_of_a_makers_name_are_the_maker() {
 
 #[test]
 fn a_plan_and_approval_of_another_dataset_publish_nothing() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     let other = Lab::ten_days();
     other.adopt("lake/sales", "day", "UTC").expect(0);
     for part in ["plans", "runs", "data"] {
@@ -288,7 +277,7 @@ fn a_plan_and_approval_of_another_dataset_publish_nothing() {
 
 #[test]
 fn rolling_back_to_a_version_twice_is_once_and_undoing_a_rollback_publishes_again() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     lab.run(&with(&["publish", &plan])).expect(0);
     let back = ["rollback", "--to", "1", "--expect", "2", "--json"];
     assert_eq!(lab.run_as(OWNER, &with(&back)).expect(0).json()["version"], 3);
@@ -307,7 +296,7 @@ fn rolling_back_to_a_version_twice_is_once_and_undoing_a_rollback_publishes_agai
 
 #[test]
 fn a_removed_newest_version_is_noticed() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     lab.run(&with(&["publish", &plan])).expect(0);
     fs::remove_file(lab.path("lake/sales.reissue/versions/00000000000000000002.json")).unwrap();
     let said = lab.run(&with(&["publish", &plan])).expect(6).stderr;
@@ -331,7 +320,7 @@ fn a_lost_candidate_file_is_computed_again() {
 
 #[test]
 fn two_approvals_are_needed_from_two_people_when_the_owner_says_so() {
-    let (lab, plan) = approved();
+    let (lab, plan) = Lab::approved();
     fs::write(
         lab.path("policy.toml"),
         "approvals = 2\napprovers = [\"owner@example.com\", \"second@example.com\"]\n",

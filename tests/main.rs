@@ -12,6 +12,7 @@ mod common;
 mod bad_input;
 mod determinism;
 mod exercise;
+mod folders;
 mod golden;
 mod kills;
 mod live_writers;

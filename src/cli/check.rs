@@ -1,4 +1,6 @@
-//! `check` and `diff`.
+//! `check`, and the difference that it found.
+
+use std::collections::BTreeMap;
 
 use clap::Args;
 
@@ -7,6 +9,7 @@ use super::context::Context;
 use super::{exit, show};
 use crate::candidate::{Scope, freeze};
 use crate::check::Verdict;
+use crate::compare::Diff;
 use crate::error::{Error, Result};
 use crate::report::{Report, check, current_report};
 use crate::run::RunState;
@@ -18,18 +21,6 @@ pub(super) struct CheckArguments {
     /// One batch, counted from 1; else the whole run
     #[arg(long)]
     batch: Option<usize>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct DiffArguments {
-    /// The plan: the beginning of its id
-    plan: String,
-    /// One batch, counted from 1; else the whole run
-    #[arg(long)]
-    batch: Option<usize>,
-    /// One partition
-    #[arg(long)]
-    partition: Option<String>,
 }
 
 pub(super) fn scope_of(batch: Option<usize>) -> Scope {
@@ -86,9 +77,15 @@ fn summary(report: &Report, digest: &crate::identity::Digest) -> serde_json::Val
     })
 }
 
-pub(super) async fn diff(context: &Context, arguments: DiffArguments) -> Result<Answer> {
-    let (dataset, plan) = context.plan(&arguments.plan).await?;
-    let scope = scope_of(arguments.batch);
+/// The difference that the last report of a plan's candidate shows.
+pub(super) async fn checked_difference(
+    context: &Context,
+    plan: &str,
+    batch: Option<usize>,
+    partition: Option<&str>,
+) -> Result<Answer> {
+    let (dataset, plan) = context.plan(plan).await?;
+    let scope = scope_of(batch);
     let state = RunState::load(&dataset, &plan).await?;
     let (_, candidate) = freeze(&dataset, &plan, scope, &state).await?;
     let head = dataset.head().await?;
@@ -103,7 +100,7 @@ pub(super) async fn diff(context: &Context, arguments: DiffArguments) -> Result<
             scope_flag(scope)
         )));
     };
-    if let Some(name) = &arguments.partition {
+    if let Some(name) = partition {
         let partition = report
             .partitions
             .get(name)
@@ -114,19 +111,24 @@ pub(super) async fn diff(context: &Context, arguments: DiffArguments) -> Result<
             &serde_json::json!({ "partition": name, "diff": partition.diff }),
         );
     }
-    let mut text = show::diff(&report.total);
-    text += &super::answer::table(
-        &["partition", "equal", "changed", "only production", "only candidate"],
-        report.partitions.iter().filter(|(_, one)| !one.diff.is_empty()).map(|(name, one)| {
-            let diff = &one.diff;
-            let counts = [diff.equal, diff.changed, diff.only_production, diff.only_candidate];
-            std::iter::once(name.clone()).chain(counts.map(super::answer::thousands)).collect()
-        }),
-    );
-    let partitions: serde_json::Map<String, serde_json::Value> = report
-        .partitions
-        .iter()
-        .map(|(name, one)| (name.clone(), serde_json::json!(one.diff)))
-        .collect();
+    let partitions: BTreeMap<String, Diff> =
+        report.partitions.into_iter().map(|(name, one)| (name, one.diff)).collect();
+    let text = show::diff(&report.total) + &partition_rows(&partitions);
     Answer::new(text, &serde_json::json!({ "total": report.total, "partitions": partitions }))
+}
+
+/// A line for each partition that differs.
+pub(super) fn partition_rows(partitions: &BTreeMap<String, Diff>) -> String {
+    let differ: Vec<_> = partitions.iter().filter(|(_, diff)| !diff.is_empty()).collect();
+    if differ.is_empty() {
+        return String::new();
+    }
+    super::answer::table(
+        &["partition", "equal", "changed", "only production", "only candidate"],
+        differ.into_iter().map(|(name, diff)| {
+            let counts = [diff.equal, diff.changed, diff.only_production, diff.only_candidate];
+            let name = if name.is_empty() { "(all)".to_owned() } else { name.clone() };
+            std::iter::once(name).chain(counts.map(super::answer::thousands)).collect()
+        }),
+    )
 }

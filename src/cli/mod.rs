@@ -8,6 +8,7 @@ mod approve;
 mod check;
 mod context;
 mod demo;
+mod diff;
 pub mod exit;
 mod init;
 mod live;
@@ -67,8 +68,8 @@ enum Command {
     Status(status::StatusArguments),
     /// Check a run's stored candidate, and compare it with production
     Check(check::CheckArguments),
-    /// Show how a checked candidate differs from production
-    Diff(check::DiffArguments),
+    /// Show how a checked candidate differs from production, or compare any two tables
+    Diff(diff::DiffArguments),
     /// Approve exactly what was checked
     Approve(approve::ApproveArguments),
     /// Make an approved candidate production, in one atomic commit
@@ -156,7 +157,7 @@ async fn answer(arguments: Arguments) -> Result<Answer> {
         Command::Pause(arguments) => run::pause(&context, arguments).await,
         Command::Status(arguments) => status::run(&context, arguments).await,
         Command::Check(arguments) => check::run(&context, arguments).await,
-        Command::Diff(arguments) => check::diff(&context, arguments).await,
+        Command::Diff(arguments) => diff::run(&context, arguments).await,
         Command::Approve(arguments) => approve::run(&context, arguments).await,
         Command::Publish(arguments) => publish::run(&context, arguments).await,
         Command::Rollback(arguments) => rollback::run(&context, arguments).await,

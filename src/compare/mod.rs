@@ -1,32 +1,45 @@
 //! How a candidate's rows differ from production's, by key. Pure: values in, differences out.
 //!
-//! Both sides are put into key order and walked together once. Rows with the same key are compared
-//! column by column, whole columns at a time. Two values are equal when they are both null or have
-//! the same canonical bytes: every NaN is the same, and −0.0 is not 0.0.
+//! Both sides come in key order and are walked together once, a batch of each at a time. Where a
+//! stretch of keys agrees, whole slices of columns are compared; only where they don't is anything
+//! done row by row. When values are equal is said in [`Equality`].
 //!
-//! A key that occurs more than once on either side pairs nothing: its rows are compared as
-//! multisets of whole rows, and what does not cancel is only on its side.
+//! A key that occurs more than once on a side, or has a null, pairs nothing by itself: its rows are
+//! compared as multisets of whole rows, and what does not cancel is only on its side.
 
 mod columns;
+mod comparer;
+mod equality;
+mod examples;
+mod leaves;
+mod numbers;
+mod side;
 mod walk;
 
 use std::collections::BTreeMap;
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::take;
-use arrow::datatypes::SchemaRef;
+use arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorKind, Result, from_arrow};
-use crate::metrics::value_text;
+use crate::error::{Error, Result};
+use crate::key::{KeyEncoder, sort_rows};
 
-use columns::compare_columns;
-use walk::{Walk, walk};
+pub use columns::{ChangeSize, ColumnDiff};
+pub use comparer::{Changed, ChangedColumn, Comparer, Piece, Step};
+pub use equality::{Equality, Rule, Truncation};
+pub use examples::Example;
 
-pub use columns::ColumnDiff;
+use examples::EXAMPLES;
 
-/// Example rows kept of each kind.
-const EXAMPLES: usize = 5;
+/// A side of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// What is there now.
+    Production,
+    /// What would take its place.
+    Candidate,
+}
 
 /// How one partition differs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -46,25 +59,18 @@ pub struct Diff {
     pub only_candidate: u64,
     /// Keys that occur more than once on a side.
     pub repeated_keys: u64,
-    /// Columns with other values, and how many; columns that are equal are left out.
+    /// Production's rows with a null in their key.
+    #[serde(default)]
+    pub null_keys_production: u64,
+    /// The candidate's rows with a null in their key.
+    #[serde(default)]
+    pub null_keys_candidate: u64,
+    /// Columns with other values, and how many; columns that are equal are left out. A struct's
+    /// fields are columns of their own, by path.
     pub columns: BTreeMap<String, ColumnDiff>,
     /// Rows side by side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
-}
-
-/// One row that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Example {
-    /// The key's columns and values.
-    pub key: BTreeMap<String, String>,
-    /// Production's values of the columns that differ; absent when it has no such row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub production: Option<BTreeMap<String, String>>,
-    /// The candidate's values of the same columns; absent when it has no such row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub candidate: Option<BTreeMap<String, String>>,
 }
 
 impl Diff {
@@ -87,6 +93,8 @@ impl Diff {
         self.only_production += other.only_production;
         self.only_candidate += other.only_candidate;
         self.repeated_keys += other.repeated_keys;
+        self.null_keys_production += other.null_keys_production;
+        self.null_keys_candidate += other.null_keys_candidate;
         for (name, column) in &other.columns {
             self.columns.entry(name.clone()).or_default().merge(column);
         }
@@ -95,102 +103,37 @@ impl Diff {
     }
 }
 
-/// Compares two sides of the same columns.
+/// Rows of a batch that is compared at once.
+const BATCH_ROWS: usize = 32_768;
+
+/// Compares two sides of the same columns that are in memory, in any order.
 ///
 /// # Errors
-/// `Invalid` when the key's columns have no order, `Unsupported` for columns that cannot be
-/// compared.
-pub fn compare(production: &RecordBatch, candidate: &RecordBatch, key: &[String]) -> Result<Diff> {
-    let walk = walk(production, candidate, key)?;
-    let mut diff = Diff {
-        rows_production: production.num_rows() as u64,
-        rows_candidate: candidate.num_rows() as u64,
-        only_production: walk.only_production.len() as u64,
-        only_candidate: walk.only_candidate.len() as u64,
-        equal: walk.cancelled,
-        repeated_keys: walk.repeated_keys,
-        ..Diff::default()
-    };
-    let left = taken(production, &walk.paired_production)?;
-    let right = taken(candidate, &walk.paired_candidate)?;
-    let compared = compare_columns(&left, &right, key)?;
-    diff.changed = compared.changed_rows.len() as u64;
-    diff.equal += left.num_rows() as u64 - diff.changed;
-    diff.columns = compared.columns;
-    let changed = &compared.changed_rows;
-    diff.examples = examples(production, candidate, &walk, (&left, &right, changed), key);
-    Ok(diff)
-}
-
-/// Rows of a batch by number.
-fn taken(batch: &RecordBatch, rows: &[u32]) -> Result<RecordBatch> {
-    let rows = &UInt32Array::from(rows.to_vec());
-    let fail = |error| from_arrow(ErrorKind::Internal, "take rows to compare", error);
-    let columns = batch
-        .columns()
-        .iter()
-        .map(|column| take(column, rows, None))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(fail)?;
-    let options = arrow::array::RecordBatchOptions::new()
-        .with_row_count(Some(arrow::array::Array::len(rows)));
-    RecordBatch::try_new_with_options(batch.schema(), columns, &options).map_err(fail)
-}
-
-fn examples(
+/// `Invalid` when the key's columns have no order or a rule does not fit, `Unsupported` for columns
+/// that cannot be compared.
+pub fn compare(
     production: &RecordBatch,
     candidate: &RecordBatch,
-    walk: &Walk,
-    (left, right, changed): (&RecordBatch, &RecordBatch, &[usize]),
     key: &[String],
-) -> Vec<Example> {
-    let values_columns: Vec<String> = names(&left.schema(), |name| !key.contains(name));
-    let mut examples = Vec::new();
-    for row in changed.iter().take(EXAMPLES) {
-        let (before, after) =
-            (values(left, *row, &values_columns), values(right, *row, &values_columns));
-        let differs = |name: &String| before.get(name) != after.get(name);
-        let only = |all: &BTreeMap<String, String>| {
-            all.iter()
-                .filter(|(name, _)| differs(name))
-                .map(|(n, v)| (n.clone(), v.clone()))
-                .collect()
-        };
-        examples.push(Example {
-            key: values(left, *row, key),
-            production: Some(only(&before)),
-            candidate: Some(only(&after)),
-        });
+    equality: &Equality,
+) -> Result<Diff> {
+    let encoder = KeyEncoder::new(&candidate.schema(), key)?;
+    let mut left = sort_rows(vec![production.clone()], &encoder, BATCH_ROWS)?;
+    let mut right = sort_rows(vec![candidate.clone()], &encoder, BATCH_ROWS)?;
+    let mut comparer = Comparer::new(&candidate.schema(), key, equality)?;
+    loop {
+        match comparer.step()? {
+            Step::Feed(Origin::Production) => {
+                comparer.feed(Origin::Production, left.next().transpose()?)?;
+            }
+            Step::Feed(Origin::Candidate) => {
+                comparer.feed(Origin::Candidate, right.next().transpose()?)?;
+            }
+            Step::Compared(_) => {}
+            Step::Unordered(_) => return Err(Error::internal("sorted rows are not in order")),
+            Step::Done => return Ok(comparer.finish()),
+        }
     }
-    for row in walk.only_production.iter().take(EXAMPLES) {
-        examples.push(Example {
-            key: values(production, *row, key),
-            production: Some(values(production, *row, &values_columns)),
-            candidate: None,
-        });
-    }
-    for row in walk.only_candidate.iter().take(EXAMPLES) {
-        examples.push(Example {
-            key: values(candidate, *row, key),
-            production: None,
-            candidate: Some(values(candidate, *row, &values_columns)),
-        });
-    }
-    examples
-}
-
-fn names(schema: &SchemaRef, wanted: impl Fn(&String) -> bool) -> Vec<String> {
-    schema.fields().iter().map(|field| field.name().clone()).filter(|name| wanted(name)).collect()
-}
-
-fn values(batch: &RecordBatch, row: usize, columns: &[String]) -> BTreeMap<String, String> {
-    columns
-        .iter()
-        .filter_map(|name| {
-            let array = batch.column_by_name(name)?;
-            Some((name.clone(), value_text(array, row)))
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,157 +1,182 @@
-//! Which rows belong together: both sides in key order, walked once.
+//! Which rows belong together: two blocks in key order, walked once.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use arrow::array::RecordBatch;
-use arrow::row::{RowConverter, Rows, SortField};
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
 
-use crate::error::{Error, ErrorKind, Result, from_arrow};
+use super::side::Block;
+use crate::error::{ErrorKind, Result, from_arrow};
+use crate::metrics::RowHasher;
+
+/// Rows that pair, one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) production: usize,
+    pub(super) candidate: usize,
+    pub(super) rows: usize,
+}
 
 /// Which rows are pairs, and which are alone.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    /// Production's rows of each pair.
-    pub(super) paired_production: Vec<u32>,
-    /// The candidate's rows of each pair, in the same order.
-    pub(super) paired_candidate: Vec<u32>,
+    /// Pairs.
+    pub(super) runs: Vec<Run>,
     /// Production's rows without a pair.
-    pub(super) only_production: Vec<usize>,
+    pub(super) only_production: Vec<u32>,
     /// The candidate's rows without a pair.
-    pub(super) only_candidate: Vec<usize>,
-    /// Rows of repeated keys that are the same on both sides.
-    pub(super) cancelled: u64,
+    pub(super) only_candidate: Vec<u32>,
     /// Keys that occur more than once on a side.
     pub(super) repeated_keys: u64,
+    /// Rows whose key is repeated or has a null, by key: they pair only when they are equal.
+    groups: Vec<(Vec<u32>, Vec<u32>)>,
 }
 
-/// One side: its keys as comparable bytes, and its rows in their order.
-struct Side {
-    keys: Rows,
-    order: Vec<usize>,
-}
-
-impl Side {
-    fn new(keys: Rows) -> Self {
-        let mut order: Vec<usize> = (0..keys.num_rows()).collect();
-        let sorted = (1..keys.num_rows()).all(|row| keys.row(row - 1) <= keys.row(row));
-        if !sorted {
-            order.sort_by(|one, two| keys.row(*one).cmp(&keys.row(*two)));
-        }
-        Self { keys, order }
-    }
-
-    /// Where the rows with the same key as the one at `from` end.
-    fn group_end(&self, from: usize) -> usize {
-        let first = self.keys.row(self.order[from]);
-        let same = |place: &&usize| self.keys.row(**place) == first;
-        from + self.order[from..].iter().take_while(same).count()
-    }
-}
-
-pub(super) fn walk(
-    production: &RecordBatch,
-    candidate: &RecordBatch,
-    key: &[String],
-) -> Result<Walk> {
-    let converter = converter(candidate, key)?;
-    let left = Side::new(rows(&converter, production, key)?);
-    let right = Side::new(rows(&converter, candidate, key)?);
-    let mut whole = WholeRows::new(production, candidate);
-    let mut walk = Walk::default();
-    let (mut i, mut j) = (0, 0);
-    while i < left.order.len() || j < right.order.len() {
-        let order = match (left.order.get(i), right.order.get(j)) {
-            (Some(one), Some(two)) => left.keys.row(*one).cmp(&right.keys.row(*two)),
-            (Some(_), None) => Ordering::Less,
-            (None, _) => Ordering::Greater,
-        };
-        let end_left = if order.is_le() { left.group_end(i) } else { i };
-        let end_right = if order.is_ge() { right.group_end(j) } else { j };
-        let (group_left, group_right) = (&left.order[i..end_left], &right.order[j..end_right]);
-        walk.repeated_keys += u64::from(group_left.len() > 1 || group_right.len() > 1);
-        match (group_left, group_right) {
-            ([one], [two]) => {
-                walk.paired_production.push(place(*one)?);
-                walk.paired_candidate.push(place(*two)?);
+impl Walk {
+    fn pair(&mut self, production: usize, candidate: usize, rows: usize) {
+        match self.runs.last_mut() {
+            Some(run)
+                if run.production + run.rows == production
+                    && run.candidate + run.rows == candidate =>
+            {
+                run.rows += rows;
             }
-            (_, []) => walk.only_production.extend(group_left),
-            ([], _) => walk.only_candidate.extend(group_right),
-            _ => whole.cancel(group_left, group_right, &mut walk)?,
+            _ => self.runs.push(Run { production, candidate, rows }),
         }
-        (i, j) = (end_left, end_right);
     }
+}
+
+fn place(row: usize) -> u32 {
+    // Blocks are a batch, or rows of one key: arrow's own row numbers are of this size.
+    u32::try_from(row).unwrap_or(u32::MAX)
+}
+
+fn places(rows: std::ops::Range<usize>) -> impl Iterator<Item = u32> {
+    rows.map(place)
+}
+
+/// Walks two blocks until one of them ends.
+pub(super) fn walk(left: &mut Block, right: &mut Block, hasher: &mut RowHasher) -> Result<Walk> {
+    let mut walk = Walk::default();
+    let plain = left.ascending
+        && right.ascending
+        && left.keys.nulls().is_none()
+        && right.keys.nulls().is_none();
+    while left.left() > 0 && right.left() > 0 {
+        if plain {
+            let most = left.left().min(right.left());
+            let common = left.keys.common(left.at, &right.keys, right.at, most);
+            if common > 0 {
+                walk.pair(left.at, right.at, common);
+                left.at += common;
+                right.at += common;
+                continue;
+            }
+        }
+        step(left, right, plain, &mut walk);
+    }
+    resolve(left, right, hasher, &mut walk)?;
     Ok(walk)
 }
 
-fn place(row: usize) -> Result<u32> {
-    u32::try_from(row).map_err(|_| {
-        Error::new(ErrorKind::Exhausted, "a partition has more rows than can be compared (2^32)")
-    })
-}
-
-fn converter(batch: &RecordBatch, key: &[String]) -> Result<RowConverter> {
-    let schema = batch.schema();
-    let fields = key
-        .iter()
-        .map(|name| {
-            let field = schema.field_with_name(name).map_err(|_| {
-                Error::invalid(format!("the key column {name:?} is not among the columns compared"))
-            })?;
-            Ok(SortField::new(field.data_type().clone()))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    RowConverter::new(fields)
-        .map_err(|error| from_arrow(ErrorKind::Invalid, "the key's columns have no order", error))
-}
-
-fn rows(converter: &RowConverter, batch: &RecordBatch, key: &[String]) -> Result<Rows> {
-    let columns: Vec<_> =
-        key.iter().filter_map(|name| batch.column_by_name(name).cloned()).collect();
-    converter
-        .convert_columns(&columns)
-        .map_err(|error| from_arrow(ErrorKind::Invalid, "compare keys", error))
-}
-
-/// Whole rows as comparable bytes, made only when a repeated key needs them.
-struct WholeRows<'a> {
-    production: &'a RecordBatch,
-    candidate: &'a RecordBatch,
-    made: Option<(Rows, Rows)>,
-}
-
-impl<'a> WholeRows<'a> {
-    fn new(production: &'a RecordBatch, candidate: &'a RecordBatch) -> Self {
-        Self { production, candidate, made: None }
-    }
-
-    fn make(&mut self) -> Result<&(Rows, Rows)> {
-        if self.made.is_none() {
-            let schema = self.candidate.schema();
-            let all: Vec<String> =
-                schema.fields().iter().map(|field| field.name().clone()).collect();
-            let converter = converter(self.candidate, &all)?;
-            let pair =
-                (rows(&converter, self.production, &all)?, rows(&converter, self.candidate, &all)?);
-            self.made = Some(pair);
+/// All rows of a block whose other side has ended.
+pub(super) fn walk_alone(block: &mut Block, is_production: bool) -> Walk {
+    let mut walk = Walk::default();
+    let rows: Vec<u32> = places(block.at..block.keys.len()).collect();
+    if !block.ascending {
+        let mut group = block.at;
+        while group < block.keys.len() {
+            let end = group_end(block, group);
+            walk.repeated_keys += u64::from(end - group > 1);
+            group = end;
         }
-        self.made.as_ref().ok_or_else(|| Error::internal("whole rows were not made"))
     }
+    block.at = block.keys.len();
+    if is_production {
+        walk.only_production = rows;
+    } else {
+        walk.only_candidate = rows;
+    }
+    walk
+}
 
-    /// Rows of one key that are the same on both sides cancel, by multiplicity.
-    fn cancel(&mut self, left: &[usize], right: &[usize], walk: &mut Walk) -> Result<()> {
-        let (production, candidate) = self.make()?;
-        let mut waiting: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
-        for row in right {
-            waiting.entry(candidate.row(*row).data()).or_default().push(*row);
+/// The next key.
+fn step(left: &mut Block, right: &mut Block, plain: bool, walk: &mut Walk) {
+    let order = left.keys.compare(left.at, &right.keys, right.at);
+    let end_left = match order {
+        Ordering::Greater => left.at,
+        _ if plain => left.at + 1,
+        _ => group_end(left, left.at),
+    };
+    let end_right = match order {
+        Ordering::Less => right.at,
+        _ if plain => right.at + 1,
+        _ => group_end(right, right.at),
+    };
+    let (rows_left, rows_right) = (end_left - left.at, end_right - right.at);
+    walk.repeated_keys += u64::from(rows_left > 1 || rows_right > 1);
+    let has_null = order.is_eq() && left.keys.is_null(left.at);
+    match order {
+        Ordering::Less => walk.only_production.extend(places(left.at..end_left)),
+        Ordering::Greater => walk.only_candidate.extend(places(right.at..end_right)),
+        Ordering::Equal if rows_left == 1 && rows_right == 1 && !has_null => {
+            walk.pair(left.at, right.at, 1);
         }
-        for row in left {
-            match waiting.get_mut(production.row(*row).data()).and_then(Vec::pop) {
-                Some(_) => walk.cancelled += 1,
-                None => walk.only_production.push(*row),
+        Ordering::Equal => walk
+            .groups
+            .push((places(left.at..end_left).collect(), places(right.at..end_right).collect())),
+    }
+    left.at = end_left;
+    right.at = end_right;
+}
+
+/// Where the rows with the same key as the one at `from` end.
+fn group_end(block: &Block, from: usize) -> usize {
+    let keys = &block.keys;
+    (from + 1..keys.len()).find(|row| keys.compare(*row, keys, from).is_ne()).unwrap_or(keys.len())
+}
+
+/// Rows of one key that are equal on both sides pair, by multiplicity; the others are alone.
+fn resolve(left: &Block, right: &Block, hasher: &mut RowHasher, walk: &mut Walk) -> Result<()> {
+    if walk.groups.is_empty() {
+        return Ok(());
+    }
+    let groups = std::mem::take(&mut walk.groups);
+    let rows_left = groups.iter().flat_map(|group| group.0.iter().copied()).collect();
+    let rows_right = groups.iter().flat_map(|group| group.1.iter().copied()).collect();
+    let mut left_hashes = hashes(&left.rows, rows_left, hasher)?.into_iter();
+    let mut right_hashes = hashes(&right.rows, rows_right, hasher)?.into_iter();
+    for (production, candidate) in groups {
+        let mut waiting: HashMap<u128, Vec<u32>> = HashMap::new();
+        // Backwards, so that the first row is taken first.
+        let mut hashed: Vec<(u128, u32)> =
+            right_hashes.by_ref().take(candidate.len()).zip(candidate.iter().copied()).collect();
+        hashed.reverse();
+        for (hash, row) in hashed {
+            waiting.entry(hash).or_default().push(row);
+        }
+        let mut paired = Vec::new();
+        for (row, hash) in production.into_iter().zip(left_hashes.by_ref()) {
+            match waiting.get_mut(&hash).and_then(Vec::pop) {
+                Some(other) => {
+                    paired.push(other);
+                    walk.pair(row as usize, other as usize, 1);
+                }
+                None => walk.only_production.push(row),
             }
         }
-        walk.only_candidate.extend(waiting.into_values().flatten());
-        Ok(())
+        paired.sort_unstable();
+        let alone = candidate.into_iter().filter(|row| paired.binary_search(row).is_err());
+        walk.only_candidate.extend(alone);
     }
+    Ok(())
+}
+
+fn hashes(rows: &RecordBatch, places: Vec<u32>, hasher: &mut RowHasher) -> Result<Vec<u128>> {
+    let taken = take_record_batch(rows, &UInt32Array::from(places))
+        .map_err(|error| from_arrow(ErrorKind::Internal, "take rows of repeated keys", error))?;
+    let mut hashes = Vec::with_capacity(taken.num_rows());
+    hasher.hash(&taken, |hash| hashes.push(hash))?;
+    Ok(hashes)
 }

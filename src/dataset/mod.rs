@@ -32,6 +32,7 @@ pub use history::Version;
 pub use init::{InitOptions, InitOutcome, Probe};
 pub use live::{LiveCommit, LiveOutcome};
 pub use manifest::{Cause, Changed, Kind, Manifest, Partial, SegmentRef, Totals};
+pub(crate) use partition::identity_of;
 pub use partition::{DataFile, Partition, Partitions, Place, State};
 pub use policy::{Limits as PolicyLimits, Policy, PolicyField};
 pub use view::duckdb_view;

@@ -2,13 +2,15 @@
 //!
 //! Rows come sorted by key, so equal keys are neighbours: uniqueness is exact and needs no table.
 
-use arrow::array::{Array as _, RecordBatch};
+use std::cmp::Ordering;
+
+use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
-use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use serde::{Deserialize, Serialize};
 
 use super::bounds::value_text;
-use crate::error::{Error, ErrorKind, Result, from_arrow};
+use crate::error::Result;
+use crate::key::{Key, KeyEncoder, Keys};
 
 /// Examples kept of a finding.
 const EXAMPLES: usize = 5;
@@ -33,119 +35,81 @@ pub struct KeyMetrics {
 /// Sees batches in key order.
 #[derive(Debug)]
 pub(super) struct KeyMeter {
-    names: Vec<String>,
-    columns: Vec<usize>,
-    converter: RowConverter,
-    previous: Option<OwnedRow>,
-    repeats: u64,
+    encoder: KeyEncoder,
+    previous: Option<Key>,
+    /// Whether the row before the next batch's first has the same key as the one before it.
+    repeats: bool,
     metrics: KeyMetrics,
 }
 
 impl KeyMeter {
     pub(super) fn new(schema: &Schema, key: &[String]) -> Result<Self> {
-        let columns: Vec<usize> = key
-            .iter()
-            .map(|name| {
-                schema.index_of(name).map_err(|_| {
-                    let known: Vec<&str> =
-                        schema.fields().iter().map(|field| field.name().as_str()).collect();
-                    Error::invalid(format!(
-                        "the key column {name:?} is not a column of the dataset"
-                    ))
-                    .hint(format!("the columns are {}", known.join(", ")))
-                })
-            })
-            .collect::<Result<_>>()?;
-        let fields = columns
-            .iter()
-            .map(|index| SortField::new(schema.field(*index).data_type().clone()))
-            .collect();
-        let converter = RowConverter::new(fields).map_err(|error| {
-            from_arrow(ErrorKind::Invalid, "the key's columns have no order", error)
-        })?;
         Ok(Self {
-            names: key.to_vec(),
-            columns,
-            converter,
+            encoder: KeyEncoder::new(schema, key)?,
             previous: None,
-            repeats: 0,
+            repeats: false,
             metrics: KeyMetrics::default(),
         })
     }
 
     pub(super) fn update(&mut self, batch: &RecordBatch) -> Result<()> {
-        if batch.num_rows() == 0 {
+        if batch.num_rows() == 0 || self.encoder.names().is_empty() {
             return Ok(());
         }
-        self.count_nulls(batch);
-        let arrays: Vec<_> =
-            self.columns.iter().map(|index| std::sync::Arc::clone(batch.column(*index))).collect();
-        let rows = self
-            .converter
-            .convert_columns(&arrays)
-            .map_err(|error| from_arrow(ErrorKind::Internal, "compare keys", error))?;
-        self.compare(batch, &rows);
+        let keys = self.encoder.encode(batch)?;
+        self.count_nulls(batch, &keys);
+        let mut steps: Vec<(usize, Ordering)> = Vec::new();
+        if let Some(previous) = &self.previous {
+            let order = keys.compare_to(0, previous).reverse();
+            if order != Ordering::Less {
+                steps.push((0, order));
+            }
+        }
+        keys.neighbours(|row, order| steps.push((row, order)));
+        self.see(batch, &steps);
+        let last = keys.len() - 1;
+        self.repeats = steps.last().is_some_and(|step| *step == (last, Ordering::Equal));
+        self.previous = Some(keys.one(last));
         Ok(())
     }
 
-    fn compare(&mut self, batch: &RecordBatch, rows: &Rows) {
-        if let Some(previous) = self.previous.take() {
-            self.neighbours(batch, previous.row().cmp(&rows.row(0)), 0);
-        }
-        for row in 1..rows.num_rows() {
-            let order = rows.row(row - 1).cmp(&rows.row(row));
-            if order.is_ge() {
-                self.neighbours(batch, order, row);
-            } else {
-                self.repeats = 0;
-            }
-        }
-        self.previous = Some(rows.row(rows.num_rows() - 1).owned());
-    }
-
-    /// The row before `row` compared with it.
-    fn neighbours(&mut self, batch: &RecordBatch, order: std::cmp::Ordering, row: usize) {
-        match order {
-            std::cmp::Ordering::Less => self.repeats = 0,
-            std::cmp::Ordering::Greater => {
-                self.repeats = 0;
+    /// The rows that are not greater than the row before them.
+    fn see(&mut self, batch: &RecordBatch, steps: &[(usize, Ordering)]) {
+        let mut before: Option<usize> = None;
+        for (row, order) in steps {
+            if *order == Ordering::Greater {
                 self.metrics.out_of_order += 1;
+                continue;
             }
-            std::cmp::Ordering::Equal => {
-                self.repeats += 1;
-                self.metrics.rows_with_repeated_keys += 1;
-                if self.repeats == 1 {
-                    self.metrics.repeated_keys += 1;
-                    self.metrics.rows_with_repeated_keys += 1;
-                    self.example(batch, row);
-                }
+            let goes_on = match (before, *row) {
+                (_, 0) => self.repeats,
+                (Some(before), row) => before + 1 == row,
+                (None, _) => false,
+            };
+            self.metrics.rows_with_repeated_keys += if goes_on { 1 } else { 2 };
+            if !goes_on {
+                self.metrics.repeated_keys += 1;
+                self.example(batch, *row);
             }
+            before = Some(*row);
         }
     }
 
-    fn count_nulls(&mut self, batch: &RecordBatch) {
-        let nullable: Vec<_> = self
-            .columns
-            .iter()
-            .filter_map(|index| batch.column(*index).logical_nulls())
-            .filter(|nulls| nulls.null_count() > 0)
-            .collect();
-        if nullable.is_empty() {
-            return;
-        }
-        for row in 0..batch.num_rows() {
-            if nullable.iter().any(|nulls| nulls.is_null(row)) {
-                self.metrics.rows_with_null_keys += 1;
-                self.example(batch, row);
-            }
+    fn count_nulls(&mut self, batch: &RecordBatch, keys: &Keys) {
+        let Some(nulls) = keys.nulls() else { return };
+        self.metrics.rows_with_null_keys += nulls.null_count() as u64;
+        for row in (0..keys.len()).filter(|row| nulls.is_null(*row)).take(EXAMPLES) {
+            self.example(batch, row);
         }
     }
 
     fn example(&mut self, batch: &RecordBatch, row: usize) {
         if self.metrics.examples.len() < EXAMPLES {
-            let values = self.columns.iter().map(|index| value_text(batch.column(*index), row));
+            let arrays = self.encoder.arrays(batch);
+            let values = arrays.iter().map(|array| value_text(array, row));
             let pairs: Vec<String> = self
-                .names
+                .encoder
+                .names()
                 .iter()
                 .zip(values)
                 .map(|(name, value)| format!("{name}={value}"))

@@ -10,6 +10,8 @@ mod column;
 mod digest;
 mod float_sum;
 mod keys;
+mod row_hash;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +27,8 @@ pub use float_sum::FloatSum;
 pub use keys::KeyMetrics;
 
 pub(crate) use bounds::value_text;
+pub(crate) use row_hash::RowHasher;
+pub(crate) use words::words_of_rows;
 
 use column::ColumnMeter;
 use digest::DigestMeter;

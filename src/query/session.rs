@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::config::SpillCompression;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, SortExpr};
+use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext, col};
 
 use super::{Parameters, PinnedTable, Query};
@@ -131,6 +133,21 @@ impl Session {
             .map_err(|error| from_engine(ErrorKind::Invalid, "the SQL cannot be planned", error))
     }
 
+    /// Sorts a stream of rows by columns, nulls first; what does not fit into memory spills.
+    ///
+    /// # Errors
+    /// Each batch may fail, with `Exhausted` for memory and disk.
+    pub async fn sort(
+        &self,
+        rows: Arc<dyn PartitionStream>,
+        order: &[String],
+    ) -> Result<SendableRecordBatchStream> {
+        let fail = |error| from_engine(ErrorKind::Internal, "sort rows", error);
+        let table = StreamingTable::try_new(Arc::clone(rows.schema()), vec![rows]).map_err(fail)?;
+        let frame = self.context.read_table(Arc::new(table)).map_err(fail)?;
+        frame.sort(sort_keys(order)).map_err(fail)?.execute_stream().await.map_err(fail)
+    }
+
     /// Runs a query; with `order`, rows come sorted by those columns, nulls first.
     ///
     /// # Errors
@@ -145,12 +162,16 @@ impl Session {
         let mut frame = DataFrame::new(self.context.state(), plan);
         let fail = |error| from_engine(ErrorKind::Invalid, "the SQL cannot be run", error);
         if !order.is_empty() {
-            let keys = order.iter().map(|column| {
-                let exact = datafusion::common::Column::from_name(column);
-                col(exact).sort(true, true)
-            });
-            frame = frame.sort(keys.collect()).map_err(fail)?;
+            frame = frame.sort(sort_keys(order)).map_err(fail)?;
         }
         frame.execute_stream().await.map_err(fail)
     }
+}
+
+fn sort_keys(order: &[String]) -> Vec<SortExpr> {
+    let keys = order.iter().map(|column| {
+        let exact = datafusion::common::Column::from_name(column);
+        col(exact).sort(true, true)
+    });
+    keys.collect()
 }

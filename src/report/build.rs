@@ -3,49 +3,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use futures::{StreamExt as _, TryStreamExt as _};
-use tokio::task::JoinHandle;
 
-use super::{BaseReport, FORMAT, PartitionReport, Report, decode_partition, production_table};
+use super::look::{Checker, Looked};
+use super::{FORMAT, Report};
 use crate::candidate::{Candidate, Scope, freeze, partitions_of};
-use crate::check::{
-    ComparedPartition, Finding, PartitionFacts, RangeFacts, ValueMeter, Verdict, check_partition,
-    check_range, verdict,
-};
-use crate::compare::{Diff, compare};
-use crate::dataset::{Dataset, Partition, Partitions, layout};
-use crate::error::{Error, ErrorKind, Result, from_engine};
+use crate::check::{ComparedPartition, RangeFacts, Verdict, check_range, verdict};
+use crate::compare::{Diff, Equality};
+use crate::dataset::{Dataset, layout};
+use crate::diff::{DiffOptions, spill_folder};
+use crate::error::Result;
 use crate::identity::{Digest, to_json};
-use crate::metrics::{Meter, Metrics};
-use crate::plan::{BasePartition, Plan, PlannedPartition, source_table};
-use crate::query::{Parameters, PinnedTable, Query, Session, SessionOptions};
-use crate::run::{Record, RunState, check_dataset};
+use crate::plan::Plan;
+use crate::run::{RunState, check_dataset};
 use crate::storage::{Created, Stores};
+use crate::task::Task;
 
 /// Called after each partition with its name.
 pub type CheckProgress<'a> = &'a (dyn Fn(&str) + Sync);
-
-/// One partition, looked at.
-struct Looked {
-    name: String,
-    batch: usize,
-    recorded: Metrics,
-    planned_base: Option<BasePartition>,
-    report: PartitionReport,
-    findings: Vec<Finding>,
-    balances: Vec<(String, String)>,
-}
-
-/// Everything that looking at a partition needs.
-struct Checker {
-    stores: Arc<Stores>,
-    dataset: Dataset,
-    plan: Plan,
-    schema: SchemaRef,
-    production: Partitions,
-}
 
 /// Checks a scope of a run and stores the report.
 ///
@@ -63,12 +38,19 @@ pub async fn check(
     let (candidate, digest) = freeze(dataset, plan, scope, &state).await?;
     let head = dataset.head().await?;
     check_dataset(plan, &head)?;
+    let spill = spill_folder()?;
     let checker = Checker {
         stores: Arc::clone(stores),
         dataset: dataset.clone(),
         plan: plan.clone(),
         schema: plan.decides.definition.file_schema()?,
         production: dataset.partitions(&head).await?,
+        options: DiffOptions {
+            key: plan.decides.key.clone(),
+            equality: Equality::default(),
+            memory: share_of_memory(plan),
+            spill: (spill.path().to_owned(), plan.terms.limits.spill.as_u64()),
+        },
     };
     let checker = Arc::new(checker);
     let batches = batch_numbers(plan)?;
@@ -87,7 +69,7 @@ pub async fn check(
         .collect();
     // Each partition is a task of its own, so that they share the machine's cores.
     let looked: Vec<Looked> = futures::stream::iter(looks)
-        .map(|look| async { AbortOnDrop(tokio::spawn(look)).join().await })
+        .map(|look| async { Task::start(look).join().await })
         .buffered(plan.terms.limits.source_queries)
         .inspect_ok(|looked| progress(&looked.name))
         .try_collect()
@@ -100,21 +82,11 @@ pub async fn check(
     Ok((report, digest))
 }
 
-/// A task that ends with whoever waits for it.
-struct AbortOnDrop(JoinHandle<Result<Looked>>);
-
-impl AbortOnDrop {
-    async fn join(mut self) -> Result<Looked> {
-        (&mut self.0)
-            .await
-            .map_err(|error| Error::internal("a partition's task ended").because(error))?
-    }
-}
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// What one partition may hold to sort a side: both sides of several partitions share the limit.
+fn share_of_memory(plan: &Plan) -> usize {
+    let limits = &plan.terms.limits;
+    let all = usize::try_from(limits.memory.as_u64()).unwrap_or(usize::MAX);
+    all / (2 * limits.source_queries.max(1))
 }
 
 fn batch_numbers(plan: &Plan) -> Result<BTreeMap<String, usize>> {
@@ -170,171 +142,6 @@ fn assemble(
         verdict: verdict(&findings),
         findings,
     })
-}
-
-impl Checker {
-    async fn look(
-        &self,
-        partition: &PlannedPartition,
-        record: &Record,
-        batch: usize,
-    ) -> Result<Looked> {
-        let looked = self.look_at(partition, record, batch).await;
-        looked.map_err(|error| error.with("partition", &partition.interval.name))
-    }
-
-    async fn look_at(
-        &self,
-        partition: &PlannedPartition,
-        record: &Record,
-        batch: usize,
-    ) -> Result<Looked> {
-        let decides = &self.plan.decides;
-        let name = &partition.interval.name;
-        let rows = decode_partition(&self.dataset, &self.schema, &record.files).await?;
-        let metrics = measure(&rows, &decides.key)?;
-        let mut values = ValueMeter::new(
-            &decides.definition.partition,
-            &partition.interval,
-            &decides.checks.domain,
-        )?;
-        if rows.column_by_name(&decides.definition.partition.column).is_some() {
-            values.see_interval(&rows)?;
-        }
-        values.see_domains(&rows)?;
-        let base = self.base(partition).await?;
-        let facts = PartitionFacts {
-            name,
-            metrics: &metrics,
-            outside: &values.outside,
-            domains: &values.found,
-            production_rows: base.as_ref().map(|(report, _)| report.metrics.rows),
-        };
-        let findings = check_partition(&facts, &decides.checks);
-        let diff = match &base {
-            None => Diff {
-                rows_candidate: metrics.rows,
-                only_candidate: metrics.rows,
-                ..Diff::default()
-            },
-            // Equal digests: the rows are the same, whatever their files look like.
-            Some((report, _)) if report.metrics.content == metrics.content => {
-                Diff::none(metrics.rows)
-            }
-            Some((_, before)) => compare(before, &rows, &decides.key)?,
-        };
-        let balances = self.balances(partition, record).await?;
-        Ok(Looked {
-            name: name.clone(),
-            batch,
-            recorded: record.metrics.clone(),
-            planned_base: partition.base.clone(),
-            report: PartitionReport { metrics, base: base.map(|(report, _)| report), diff },
-            findings,
-            balances,
-        })
-    }
-
-    /// Production's side: its numbers and its rows.
-    async fn base(
-        &self,
-        partition: &PlannedPartition,
-    ) -> Result<Option<(BaseReport, RecordBatch)>> {
-        let Some(current) = self.production.at(partition.interval.start) else { return Ok(None) };
-        let rows = decode_partition(&self.dataset, &self.schema, &current.files).await.map_err(
-            |error| {
-                if error.kind() == ErrorKind::Corrupt { conflict(error, current) } else { error }
-            },
-        )?;
-        let metrics = measure_unsorted(&rows, &self.plan.decides.key)?;
-        Ok(Some((BaseReport { identity: current.identity()?, metrics }, rows)))
-    }
-
-    /// Each balance's two values for a partition.
-    async fn balances(
-        &self,
-        partition: &PlannedPartition,
-        record: &Record,
-    ) -> Result<Vec<(String, String)>> {
-        let decides = &self.plan.decides;
-        let mut values = Vec::new();
-        for balance in &decides.checks.balance {
-            let mut sources = BTreeMap::new();
-            for (name, source) in &decides.sources {
-                let root = self.stores.root(&source.url, std::path::Path::new("/"))?;
-                let calendar = &decides.definition.partition.calendar;
-                let table =
-                    source_table(source, root.store(), calendar, &partition.interval, None, true)?;
-                sources.insert(name.clone(), table);
-            }
-            let files = [(&partition.interval, record.files.as_slice())];
-            let candidate = production_table(&self.dataset, &decides.definition, &files).await?;
-            let candidate = BTreeMap::from([("candidate".to_owned(), candidate)]);
-            let one = self.value(&balance.source, &balance.name, sources, partition).await?;
-            let two = self.value(&balance.candidate, &balance.name, candidate, partition).await?;
-            values.push((one, two));
-        }
-        Ok(values)
-    }
-
-    /// The one value of a query.
-    async fn value(
-        &self,
-        sql: &str,
-        name: &str,
-        tables: BTreeMap<String, PinnedTable>,
-        partition: &PlannedPartition,
-    ) -> Result<String> {
-        let decides = &self.plan.decides;
-        let query = Query::parse(sql, name)?;
-        let bytes = usize::try_from(self.plan.terms.limits.memory.as_u64()).unwrap_or(usize::MAX);
-        let options = SessionOptions {
-            memory: Some(SessionOptions::pool(bytes)),
-            ..SessionOptions::default()
-        };
-        let session = Session::new(&options)?;
-        for (table, pinned) in tables {
-            session.register(&table, pinned)?;
-        }
-        let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
-        let column = &decides.definition.partition;
-        let parameters =
-            Parameters::of(&partition.interval, column, as_of, &self.plan.parameters()?)?;
-        let stream = session.run(&query, &parameters, &[]).await?;
-        let batches: Vec<RecordBatch> = stream
-            .try_collect()
-            .await
-            .map_err(|error| from_engine(ErrorKind::Failed, "a balance's query failed", error))?;
-        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        let first = batches.iter().find(|batch| batch.num_rows() > 0);
-        match (first, rows) {
-            (Some(batch), 1) => Ok(crate::metrics::value_text(batch.column(0), 0)),
-            _ => Err(Error::invalid(format!("the balance {name:?} gave {rows} rows"))
-                .hint("each side must give exactly one: select one aggregate, such as count(*)")),
-        }
-    }
-}
-
-/// Production's files are not what the version says: somebody else wrote them.
-fn conflict(error: Error, partition: &Partition) -> Error {
-    Error::new(ErrorKind::Conflict, "production was changed outside reissue")
-        .with("partition", &partition.name)
-        .because(error)
-        .hint("take the change in: reissue adopt --again; then plan again")
-}
-
-fn measure(rows: &RecordBatch, key: &[String]) -> Result<Metrics> {
-    let mut meter = Meter::new(rows.schema(), key)?;
-    meter.update(rows)?;
-    Ok(meter.metrics())
-}
-
-/// Numbers of production, whose rows come in an order of their own: what depends on order is not
-/// said of them.
-fn measure_unsorted(rows: &RecordBatch, key: &[String]) -> Result<Metrics> {
-    let mut metrics = measure(rows, key)?;
-    metrics.keys = crate::metrics::KeyMetrics::default();
-    Ok(metrics)
 }
 
 impl Report {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::ScalarValue;
 use futures::TryStreamExt as _;
 
 use crate::calendar::Interval;
-use crate::dataset::{DataFile, Dataset, Definition, Placement};
+use crate::dataset::{DataFile, Dataset, Definition};
+use crate::diff::pinned_files;
 use crate::error::{ErrorKind, Result, from_arrow};
 use crate::query::{PinnedFile, PinnedTable};
 use crate::storage::Object;
@@ -29,21 +29,31 @@ pub(crate) async fn production_table(
 ) -> Result<PinnedTable> {
     let mut pinned = Vec::new();
     for (interval, files) in partitions {
-        let mut path_values: BTreeMap<String, ScalarValue> = BTreeMap::new();
-        if definition.partition.placement == Placement::Path {
-            let value = definition.partition.start_value(interval)?;
-            path_values.insert(definition.partition.column.clone(), value);
-        }
-        for file in *files {
-            pinned.push(PinnedFile {
-                object: dataset.current_object(file).await?,
-                store: Arc::clone(dataset.place(file.place).store()),
-                footer: None,
-                path_values: path_values.clone(),
-            });
-        }
+        pinned.extend(pinned_files(dataset, definition, interval, files).await?);
     }
     Ok(PinnedTable::new(definition.table_schema()?, pinned, None))
+}
+
+/// A table over a partition's files, once their bytes are the recorded ones.
+///
+/// # Errors
+/// `Corrupt` when a file is gone or has other bytes.
+pub(crate) async fn verified_table(
+    dataset: &Dataset,
+    schema: &SchemaRef,
+    files: &[DataFile],
+) -> Result<PinnedTable> {
+    let mut pinned = Vec::new();
+    for file in files {
+        let object = verified(dataset, file).await?;
+        pinned.push(PinnedFile {
+            object,
+            store: Arc::clone(dataset.place(file.place).store()),
+            footer: None,
+            path_values: BTreeMap::new(),
+        });
+    }
+    Ok(PinnedTable::new(Arc::clone(schema), pinned, None))
 }
 
 /// Decodes all rows of a partition, after checking that its files' bytes are the recorded ones.
@@ -55,21 +65,11 @@ pub(crate) async fn decode_partition(
     schema: &SchemaRef,
     files: &[DataFile],
 ) -> Result<RecordBatch> {
-    let mut pinned = Vec::new();
-    for file in files {
-        let object = verified(dataset, file).await?;
-        pinned.push(PinnedFile {
-            object,
-            store: Arc::clone(dataset.place(file.place).store()),
-            footer: None,
-            path_values: BTreeMap::new(),
-        });
-    }
-    let table = PinnedTable::new(Arc::clone(schema), pinned, None);
+    let table = verified_table(dataset, schema, files).await?;
     let batches: Vec<RecordBatch> =
         table.stream(Arc::clone(schema), BATCH_ROWS).try_collect().await?;
     concat_batches(schema, &batches).map_err(|error| {
-        from_arrow(ErrorKind::Exhausted, "a partition is too large to be compared in memory", error)
+        from_arrow(ErrorKind::Exhausted, "a partition is too large to be tried in memory", error)
             .hint("cut the dataset into shorter partitions")
     })
 }

@@ -1,9 +1,12 @@
 //! Reports: what the stored candidate is like, how it differs from production, and whether that
 //! is as it should be. A report is frozen and named by its digest; approvals bind it.
 
+mod balance;
 mod build;
 mod decode;
+mod look;
 mod saved;
+mod stored;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +19,7 @@ use crate::identity::Digest;
 use crate::metrics::Metrics;
 
 pub use build::{CheckProgress, check};
-pub(crate) use decode::{decode_partition, production_table};
+pub(crate) use decode::{decode_partition, production_table, verified_table};
 pub use saved::{current_report, find_report};
 pub(crate) use saved::{moved, reports_about};
 

@@ -97,6 +97,18 @@ impl Lab {
         lab
     }
 
+    /// Those ten days adopted, with a candidate for all of them, checked and approved.
+    pub(crate) fn approved() -> (Self, String) {
+        let lab = Self::ten_days();
+        lab.adopt("lake/sales", "day", "UTC").expect(0);
+        let plan = lab.plan("specs/sales.toml");
+        let with = |verb| [verb, plan.as_str(), "--dataset", "lake/sales"];
+        lab.run(&with("run")).expect(0);
+        lab.run(&with("check")).expect(0);
+        lab.run_as(OWNER, &with("approve")).expect(0);
+        (lab, plan)
+    }
+
     /// A whole copy, in a folder of its own.
     pub(crate) fn copied(&self) -> Self {
         let copy = Self::empty();

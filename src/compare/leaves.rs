@@ -1,0 +1,93 @@
+//! A schema's columns, with structs taken apart into their fields: `address.city`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, RecordBatch, make_array};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Field, Schema};
+
+/// The places of a schema's leaves.
+#[derive(Debug, Clone)]
+pub(super) struct Leaves {
+    leaves: Vec<Leaf>,
+}
+
+#[derive(Debug, Clone)]
+struct Leaf {
+    path: String,
+    /// The column, then the field of each struct on the way.
+    steps: Vec<usize>,
+    /// Whether it only says if a struct is there.
+    presence: bool,
+}
+
+impl Leaves {
+    /// Of all columns but some.
+    pub(super) fn of(schema: &Schema, without: &[String]) -> Self {
+        let mut leaves = Vec::new();
+        for (index, field) in schema.fields().iter().enumerate() {
+            if !without.contains(field.name()) {
+                push(field, String::new(), vec![index], &mut leaves);
+            }
+        }
+        Self { leaves }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.leaves.len()
+    }
+
+    pub(super) fn path(&self, leaf: usize) -> &str {
+        self.leaves.get(leaf).map_or("", |leaf| &leaf.path)
+    }
+
+    /// Each leaf's type.
+    pub(super) fn types(&self, schema: &Schema) -> BTreeMap<String, DataType> {
+        let none = RecordBatch::new_empty(Arc::new(schema.clone()));
+        (0..self.len())
+            .map(|leaf| (self.path(leaf).to_owned(), self.array(&none, leaf).data_type().clone()))
+            .collect()
+    }
+
+    /// A leaf's values; a field of a null struct is null.
+    pub(super) fn array(&self, rows: &RecordBatch, leaf: usize) -> ArrayRef {
+        let leaf = &self.leaves[leaf];
+        let mut array = Arc::clone(rows.column(leaf.steps[0]));
+        let mut nulls: Option<NullBuffer> = None;
+        for step in &leaf.steps[1..] {
+            nulls = NullBuffer::union(nulls.as_ref(), array.nulls());
+            array = Arc::clone(array.as_struct().column(*step));
+        }
+        if leaf.presence {
+            nulls = NullBuffer::union(nulls.as_ref(), array.nulls());
+            let there = nulls.map(|nulls| nulls.into_inner());
+            let there = there.unwrap_or_else(|| arrow::buffer::BooleanBuffer::new_set(array.len()));
+            return Arc::new(BooleanArray::new(there, None));
+        }
+        match nulls.filter(|nulls| nulls.null_count() > 0) {
+            None => array,
+            Some(nulls) => {
+                let nulls = NullBuffer::union(Some(&nulls), array.nulls());
+                let data = array.to_data().into_builder().nulls(nulls);
+                // The same buffers with more nulls; should arrow refuse, the field is as it was.
+                data.build().map_or(array, make_array)
+            }
+        }
+    }
+}
+
+fn push(field: &Field, above: String, steps: Vec<usize>, into: &mut Vec<Leaf>) {
+    let path =
+        if above.is_empty() { field.name().clone() } else { format!("{above}.{}", field.name()) };
+    let DataType::Struct(fields) = field.data_type() else {
+        into.push(Leaf { path, steps, presence: false });
+        return;
+    };
+    if field.is_nullable() || fields.is_empty() {
+        into.push(Leaf { path: path.clone(), steps: steps.clone(), presence: true });
+    }
+    for (index, inner) in fields.iter().enumerate() {
+        push(inner, path.clone(), [steps.as_slice(), &[index]].concat(), into);
+    }
+}

@@ -1,0 +1,79 @@
+//! Numbers of any type as something to subtract: exactly where they are whole in some unit.
+
+use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray as _};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+
+/// The values of an array of numbers or times; what lies below a null is anything.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Numbers {
+    /// Whole numbers of `10^-scale`.
+    Fixed {
+        /// How many of the unit.
+        values: Vec<i128>,
+        /// Decimal places of the unit.
+        scale: i8,
+    },
+    /// Doubles.
+    Float(Vec<f64>),
+}
+
+impl Numbers {
+    /// The numbers of an array; none: its type has none.
+    pub(crate) fn of(array: &ArrayRef) -> Option<Self> {
+        let fixed = |values: Vec<i128>| Some(Self::Fixed { values, scale: 0 });
+        match array.data_type() {
+            DataType::Int8 => fixed(whole::<Int8Type>(array)),
+            DataType::Int16 => fixed(whole::<Int16Type>(array)),
+            DataType::Int32 => fixed(whole::<Int32Type>(array)),
+            DataType::Int64 => fixed(whole::<Int64Type>(array)),
+            DataType::UInt8 => fixed(whole::<UInt8Type>(array)),
+            DataType::UInt16 => fixed(whole::<UInt16Type>(array)),
+            DataType::UInt32 => fixed(whole::<UInt32Type>(array)),
+            DataType::UInt64 => fixed(whole::<UInt64Type>(array)),
+            DataType::Date32 => fixed(whole::<Date32Type>(array)),
+            DataType::Date64 => fixed(whole::<Date64Type>(array)),
+            DataType::Timestamp(unit, _) => fixed(match unit {
+                TimeUnit::Second => whole::<TimestampSecondType>(array),
+                TimeUnit::Millisecond => whole::<TimestampMillisecondType>(array),
+                TimeUnit::Microsecond => whole::<TimestampMicrosecondType>(array),
+                TimeUnit::Nanosecond => whole::<TimestampNanosecondType>(array),
+            }),
+            DataType::Decimal32(_, scale) => {
+                Some(Self::Fixed { values: whole::<Decimal32Type>(array), scale: *scale })
+            }
+            DataType::Decimal64(_, scale) => {
+                Some(Self::Fixed { values: whole::<Decimal64Type>(array), scale: *scale })
+            }
+            DataType::Decimal128(_, scale) => {
+                Some(Self::Fixed { values: whole::<Decimal128Type>(array), scale: *scale })
+            }
+            DataType::Float16
+            | DataType::Float32
+            | DataType::Float64
+            | DataType::Decimal256(..) => {
+                let doubles = cast(array, &DataType::Float64).ok()?;
+                Some(Self::Float(doubles.as_primitive::<Float64Type>().values().to_vec()))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn whole<T>(array: &ArrayRef) -> Vec<i128>
+where
+    T: ArrowPrimitiveType,
+    i128: From<T::Native>,
+{
+    array.as_primitive::<T>().values().iter().map(|value| i128::from(*value)).collect()
+}
+
+/// One unit of a scale.
+pub(crate) fn unit(scale: i8) -> f64 {
+    10_f64.powi(-i32::from(scale))
+}
