@@ -8,7 +8,6 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{filter, or, take_record_batch};
 use arrow::datatypes::SchemaRef;
-use rayon::prelude::*;
 
 use super::columns::ChangeMeter;
 use super::equality::{Equality, differing};
@@ -70,9 +69,6 @@ pub struct ChangedColumn {
     /// Where they differ; never null.
     pub differs: BooleanArray,
 }
-
-/// Columns of a piece from which they are compared side by side.
-const PARALLEL_ROWS: usize = 1 << 18;
 
 /// Pairs in shorter runs than this are gathered before they are compared.
 const SHORT_RUN: usize = 512;
@@ -211,14 +207,9 @@ impl Comparer {
             meter.see(&picked.0, &picked.1);
             Ok(Some(ChangedColumn { name: name.to_owned(), before, after, differs }))
         };
-        // Below this, handing columns to other cores costs more than comparing them.
-        let found: Vec<Option<ChangedColumn>> = if production.num_rows() < PARALLEL_ROWS {
-            let each = self.meters.iter_mut().enumerate();
-            each.map(|(leaf, meter)| look(leaf, meter)).collect::<Result<_>>()?
-        } else {
-            let each = self.meters.par_iter_mut().enumerate();
-            each.map(|(leaf, meter)| look(leaf, meter)).collect::<Result<_>>()?
-        };
+        let each = self.meters.iter_mut().enumerate();
+        let found: Vec<Option<ChangedColumn>> =
+            each.map(|(leaf, meter)| look(leaf, meter)).collect::<Result<_>>()?;
         let columns: Vec<ChangedColumn> = found.into_iter().flatten().collect();
         let mut any: Option<BooleanArray> = None;
         for column in &columns {

@@ -3,8 +3,13 @@
 use arrow::array::RecordBatch;
 use arrow::compute::interleave_record_batch;
 
+use rayon::prelude::*;
+
 use super::{KeyEncoder, Keys, Values};
 use crate::error::{ErrorKind, Result, from_arrow};
+
+/// Rows from which sorting is worth other cores.
+const PARALLEL_ROWS: usize = 1 << 18;
 
 /// Sorts the rows of batches by key; equal keys keep their order.
 ///
@@ -46,10 +51,21 @@ fn order_of(keys: &[Keys]) -> Vec<(usize, usize)> {
     if let Some(packed) = packed {
         let mut rows: Vec<(u128, (usize, usize))> =
             places.map(|(batch, row)| (packed[batch][row], (batch, row))).collect();
-        rows.sort_unstable();
+        if rows.len() < PARALLEL_ROWS {
+            rows.sort_unstable()
+        } else {
+            rows.par_sort_unstable()
+        }
         return rows.into_iter().map(|(_, place)| place).collect();
     }
     let mut rows: Vec<(usize, usize)> = places.collect();
-    rows.sort_by(|one, two| keys[one.0].compare(one.1, &keys[two.0], two.1));
+    let by_key = |one: &(usize, usize), two: &(usize, usize)| {
+        keys[one.0].compare(one.1, &keys[two.0], two.1)
+    };
+    if rows.len() < PARALLEL_ROWS {
+        rows.sort_by(by_key)
+    } else {
+        rows.par_sort_by(by_key)
+    }
     rows
 }
