@@ -11,6 +11,7 @@ pub mod dataset;
 pub mod diff;
 pub mod env;
 pub mod error;
+pub mod explain;
 pub mod identity;
 pub mod key;
 pub mod metrics;

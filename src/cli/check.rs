@@ -48,12 +48,13 @@ pub(super) async fn run(context: &Context, arguments: CheckArguments) -> Result<
         super::answer::write_err("\r                              \r");
     }
     let text = format!(
-        "report {} on {scope}: {} partitions decoded again from their stored bytes, compared with version {}\n{}{}",
+        "report {} on {scope}: {} partitions decoded again from their stored bytes, compared with version {}\n{}{}{}",
         digest.short(),
         report.partitions.len(),
         report.base_version,
         show::findings(&report.findings),
-        show::diff(&report.total)
+        show::diff(&report.total),
+        show::clusters(&report.clusters),
     );
     let answer = Answer::new(text, &summary(&report, &digest))?;
     Ok(match report.verdict {
@@ -73,6 +74,7 @@ fn summary(report: &Report, digest: &crate::identity::Digest) -> serde_json::Val
         "report": digest, "plan_id": report.plan, "scope": report.scope,
         "candidate": report.candidate, "base_version": report.base_version,
         "verdict": report.verdict, "findings": report.findings, "total": report.total,
+        "clusters": report.clusters,
         "partitions": report.partitions,
     })
 }
@@ -113,8 +115,13 @@ pub(super) async fn checked_difference(
     }
     let partitions: BTreeMap<String, Diff> =
         report.partitions.into_iter().map(|(name, one)| (name, one.diff)).collect();
-    let text = show::diff(&report.total) + &partition_rows(&partitions);
-    Answer::new(text, &serde_json::json!({ "total": report.total, "partitions": partitions }))
+    let text = show::diff(&report.total)
+        + &show::clusters(&report.clusters)
+        + &partition_rows(&partitions);
+    let value = serde_json::json!({
+        "total": report.total, "clusters": report.clusters, "partitions": partitions,
+    });
+    Answer::new(text, &value)
 }
 
 /// A line for each partition that differs.

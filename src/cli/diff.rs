@@ -11,7 +11,7 @@ use super::check::{checked_difference, partition_rows};
 use super::context::Context;
 use super::show;
 use crate::compare::{Equality, Rule, Truncation};
-use crate::diff::{DiffOptions, NoWitness, TablesDiff, compare_all, open_side, spill_folder};
+use crate::diff::{DiffOptions, TablesDiff, compare_all, open_side, spill_folder};
 use crate::error::{Error, Result};
 use crate::identity::Real;
 
@@ -85,13 +85,12 @@ pub(super) async fn run(context: &Context, arguments: DiffArguments) -> Result<A
         spill: (spill.path().to_owned(), u64::MAX),
     };
     let progress = context.on_terminal();
-    let (diff, _) = compare_all(&left.tables, &right.tables, &options, at_once, |name| {
+    let seen = |name: &str| {
         if progress {
-            write_err(&format!("\rcomparing {name}   "));
+            write_err(&format!("\rcompared {name}   "));
         }
-        NoWitness
-    })
-    .await?;
+    };
+    let diff = compare_all(&left.tables, &right.tables, &options, at_once, &seen).await?;
     if progress {
         write_err("\r                                        \r");
     }
@@ -179,10 +178,11 @@ fn answer(diff: &TablesDiff, (left, right): (&str, &str), key: &[String]) -> Res
         );
     }
     text += &show::diff(&diff.total);
+    text += &show::clusters(&diff.clusters);
     text += &partition_rows(&diff.partitions);
     let value = serde_json::json!({
         "production": left, "candidate": right, "key": key, "is_equal": diff.total.is_empty(),
-        "schema": diff.schema, "total": diff.total, "partitions": diff.partitions, "skipped": diff.skipped,
+        "schema": diff.schema, "total": diff.total, "clusters": diff.clusters, "partitions": diff.partitions, "skipped": diff.skipped,
     });
     Answer::new(text, &value)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::answer::{table, thousands};
 use crate::check::{Finding, Verdict, percent};
 use crate::compare::{Diff, Example};
+use crate::explain::Cluster;
 use crate::identity::Real;
 
 /// Findings that are no pass, and how many there are of each verdict.
@@ -65,6 +66,34 @@ pub(super) fn diff(diff: &Diff) -> String {
                 vec![pairs(&example.key), side(&example.production), side(&example.candidate)]
             }),
         );
+    }
+    text
+}
+
+/// The differences by what happened.
+pub(super) fn clusters(clusters: &[Cluster]) -> String {
+    if clusters.is_empty() {
+        return String::new();
+    }
+    const MOST: usize = 20;
+    let optional = |value: Option<Real>| value.map_or("-".to_owned(), |value| value.to_string());
+    let rows = clusters.iter().take(MOST).map(|cluster| {
+        let where_ = match cluster.partitions {
+            1 => cluster.first.clone(),
+            many => format!("{many} from {} to {}", cluster.first, cluster.last),
+        };
+        vec![
+            cluster.line(),
+            thousands(cluster.values),
+            where_,
+            optional(cluster.net_change),
+            optional(cluster.largest_change),
+        ]
+    });
+    let mut text = "what happened:\n".to_owned();
+    text += &table(&["explanation", "values", "partitions", "net change", "largest"], rows);
+    if clusters.len() > MOST {
+        text += &format!(" … and {} more\n", clusters.len() - MOST);
     }
     text
 }

@@ -34,7 +34,7 @@ pub(super) async fn proofread(
         return Ok(None);
     }
     let columns = if whole { None } else { inside.map(|index| vec![index]) };
-    let wish = Scan { columns, row_groups: None, batch_rows: BATCH_ROWS };
+    let wish = Scan { columns, row_groups: None, batch_rows: BATCH_ROWS, views: false };
     let (_, mut batches) = scan(reader.clone(), footer, wish)?;
     let mut values = ValueMeter::new(partition, interval, &BTreeMap::new())?;
     while let Some(batch) = batches.try_next().await? {

@@ -23,7 +23,7 @@ pub use folder::open_folder;
 pub(crate) use open::pinned_files;
 pub use open::{OpenedSide, open_side};
 pub use rows::{ROW_HASH, Rows};
-pub use tables::{SchemaDifference, TablePartition, Tables, TablesDiff, compare_all};
+pub use tables::{DiffProgress, SchemaDifference, TablePartition, Tables, TablesDiff, compare_all};
 
 /// How a comparison is done.
 #[derive(Debug, Clone)]
@@ -75,22 +75,6 @@ pub trait Witness: Send {
     /// # Errors
     /// Its own.
     fn piece(&mut self, piece: &Piece) -> Result<()>;
-}
-
-/// Sees nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoWitness;
-
-impl Witness for NoWitness {
-    fn restart(&mut self, _sorted: Origin) {}
-
-    fn batch(&mut self, _origin: Origin, _batch: &RecordBatch) -> Result<()> {
-        Ok(())
-    }
-
-    fn piece(&mut self, _piece: &Piece) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// Compares two sides of the same columns.

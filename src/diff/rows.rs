@@ -15,6 +15,7 @@ use super::DiffOptions;
 use crate::error::{ErrorKind, Result, from_arrow, from_engine};
 use crate::key::{KeyEncoder, sort_rows};
 use crate::metrics::RowHasher;
+use crate::parquet_file::viewed;
 use crate::query::{PinnedTable, Session, SessionOptions};
 
 /// Rows of a batch.
@@ -30,6 +31,7 @@ pub const ROW_HASH: [&str; 2] = ["\u{1}row hash, high", "\u{1}row hash, low"];
 #[derive(Debug, Clone)]
 pub struct Rows {
     table: PinnedTable,
+    columns: SchemaRef,
     schema: SchemaRef,
     hashed: bool,
 }
@@ -37,12 +39,12 @@ pub struct Rows {
 impl Rows {
     /// The rows of a table; `keyed`: whether they have a key.
     pub fn new(table: PinnedTable, keyed: bool) -> Self {
-        let schema =
-            if keyed { Arc::clone(table.schema_ref()) } else { hashed(table.schema_ref()) };
-        Self { table, schema, hashed: !keyed }
+        let columns = viewed(table.schema_ref());
+        let schema = if keyed { Arc::clone(&columns) } else { hashed(&columns) };
+        Self { table, columns, schema, hashed: !keyed }
     }
 
-    /// The columns.
+    /// The columns; texts and binaries are views.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -52,13 +54,12 @@ impl Rows {
     /// # Errors
     /// Each batch may fail, as reading does.
     pub fn raw(&self, batch_rows: usize) -> BoxStream<'static, Result<RecordBatch>> {
-        let columns = Arc::clone(self.table.schema_ref());
-        let batches = self.table.stream(Arc::clone(&columns), batch_rows);
+        let batches = self.table.stream(Arc::clone(&self.columns), batch_rows);
         if !self.hashed {
             return batches;
         }
         let schema = Arc::clone(&self.schema);
-        match RowHasher::new(&columns) {
+        match RowHasher::new(&self.columns) {
             Ok(mut hasher) => {
                 batches.map(move |batch| with_hashes(&batch?, &schema, &mut hasher)).boxed()
             }

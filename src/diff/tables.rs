@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 
 use super::{DiffOptions, Rows, Witness, compare_rows};
-use crate::compare::Diff;
+use crate::compare::{Diff, Origin, Piece};
 use crate::error::{Error, Result};
+use crate::explain::{Cluster, Explained, Explainer, explain_all};
 use crate::query::{PinnedFile, PinnedTable};
 use crate::task::Task;
 
@@ -55,23 +57,56 @@ pub struct TablesDiff {
     pub schema: Vec<SchemaDifference>,
     /// The difference over all partitions.
     pub total: Diff,
+    /// The differences by what happened, the most frequent first.
+    pub clusters: Vec<Cluster>,
     /// Each partition's.
     pub partitions: BTreeMap<String, Diff>,
     /// Partitions known to be equal by their content, without being read.
     pub skipped: usize,
 }
 
-/// Compares two tables, `at_once` partitions at a time; `witness` is called for each partition.
+/// Explains while rows are compared.
+struct Explaining {
+    partition: String,
+    order: Vec<String>,
+    explainer: Explainer,
+}
+
+impl Explaining {
+    fn new(partition: &str, order: Vec<String>) -> Self {
+        let explainer = Explainer::new(partition, &order);
+        Self { partition: partition.to_owned(), order, explainer }
+    }
+}
+
+impl Witness for Explaining {
+    fn restart(&mut self, _sorted: Origin) {
+        self.explainer = Explainer::new(&self.partition, &self.order);
+    }
+
+    fn batch(&mut self, _origin: Origin, _batch: &RecordBatch) -> Result<()> {
+        Ok(())
+    }
+
+    fn piece(&mut self, piece: &Piece) -> Result<()> {
+        self.explainer.see(piece)
+    }
+}
+
+/// Called with each partition's name when it is done.
+pub type DiffProgress<'a> = &'a (dyn Fn(&str) + Sync);
+
+/// Compares two tables, `at_once` partitions at a time.
 ///
 /// # Errors
 /// `Invalid` when the sides cannot be compared by this key, else as reading does.
-pub async fn compare_all<W: Witness + 'static>(
+pub async fn compare_all(
     production: &Tables,
     candidate: &Tables,
     options: &DiffOptions,
     at_once: usize,
-    witness: impl Fn(&str) -> W,
-) -> Result<(TablesDiff, BTreeMap<String, W>)> {
+    progress: DiffProgress<'_>,
+) -> Result<TablesDiff> {
     let (common, schema) = common_schema(production, candidate, &options.key)?;
     let same_schema = schema.is_empty();
     let names: BTreeSet<&String> =
@@ -96,24 +131,33 @@ pub async fn compare_all<W: Witness + 'static>(
             Rows::new(table, !options.key.is_empty())
         };
         let (left, right) = (rows(sides.0), rows(sides.1));
-        let (options, name, mut witness) = (options.clone(), name.clone(), witness(name));
+        let (options, name) = (options.clone(), name.clone());
         waiting.push(async move {
-            let compared = compare_rows(&left, &right, &options, &mut witness).await;
-            let compared = compared.map_err(|error| error.with("partition", &name));
-            compared.map(|diff| (name, diff, witness))
+            let mut explaining = Explaining::new(&name, options.order());
+            let compared = compare_rows(&left, &right, &options, &mut explaining).await;
+            let diff = compared.map_err(|error| error.with("partition", &name))?;
+            Ok((name, diff, explaining.explainer.finish()?))
         });
     }
     let tasks = waiting.into_iter().map(|work| async { Task::start(work).join().await });
-    let done: Vec<(String, Diff, W)> =
-        futures::stream::iter(tasks).buffered(at_once.max(1)).try_collect().await?;
-    let mut witnesses = BTreeMap::new();
-    for (name, diff, witness) in done {
-        partitions.insert(name.clone(), diff);
-        witnesses.insert(name, witness);
+    let done: Vec<(String, Diff, Explained)> = futures::stream::iter(tasks)
+        .buffered(at_once.max(1))
+        .inspect_ok(|(name, _, _)| progress(name))
+        .try_collect()
+        .await?;
+    let mut explained = Vec::new();
+    for (name, diff, one) in done {
+        partitions.insert(name, diff);
+        explained.push(one);
     }
     let mut total = Diff::default();
     partitions.values().for_each(|diff| total.merge(diff));
-    Ok((TablesDiff { schema, total, partitions, skipped }, witnesses))
+    let mut clusters = explain_all(explained)?;
+    if options.key.is_empty() {
+        let examples = clusters.iter_mut().flat_map(|cluster| &mut cluster.examples);
+        examples.for_each(|example| example.row.key.clear());
+    }
+    Ok(TablesDiff { schema, total, clusters, partitions, skipped })
 }
 
 /// The columns that can be compared, and how the sides' columns differ.

@@ -74,8 +74,10 @@ impl ColumnMeter {
             DataType::Boolean => Total::Boolean(0),
             DataType::Utf8
             | DataType::LargeUtf8
+            | DataType::Utf8View
             | DataType::Binary
             | DataType::LargeBinary
+            | DataType::BinaryView
             | DataType::FixedSizeBinary(_) => Total::Bytes(0),
             _ => Total::None,
         };
@@ -209,12 +211,14 @@ fn add_floats(sum: &mut FloatSum, array: &ArrayRef) {
 }
 
 fn byte_length(array: &ArrayRef) -> u64 {
-    let length = match array.data_type() {
+    let length: usize = match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().iter().flatten().map(str::len).sum(),
         DataType::LargeUtf8 => array.as_string::<i64>().iter().flatten().map(str::len).sum(),
+        DataType::Utf8View => array.as_string_view().iter().flatten().map(str::len).sum(),
         DataType::Binary => array.as_binary::<i32>().iter().flatten().map(<[u8]>::len).sum(),
         DataType::LargeBinary => array.as_binary::<i64>().iter().flatten().map(<[u8]>::len).sum(),
-        _ => array.as_fixed_size_binary().iter().flatten().map(<[u8]>::len).sum::<usize>(),
+        DataType::BinaryView => array.as_binary_view().iter().flatten().map(<[u8]>::len).sum(),
+        _ => array.as_fixed_size_binary().iter().flatten().map(<[u8]>::len).sum(),
     };
     length as u64
 }

@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ArrowReaderOptions;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
@@ -28,13 +28,28 @@ pub struct Scan {
     pub row_groups: Option<Vec<usize>>,
     /// Rows of a batch at most.
     pub batch_rows: usize,
+    /// Whether texts and binaries come as views, which costs no copy of a dictionary's values.
+    pub views: bool,
+}
+
+/// A schema whose texts and binaries are views.
+pub fn viewed(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| {
+        let data_type = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            other => other.clone(),
+        };
+        field.as_ref().clone().with_data_type(data_type)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<Field>>()))
 }
 
 /// Decodes a file.
 ///
 /// # Schema
 /// The file's columns in the file's order (those asked for), with the types of
-/// [`Footer::schema`]. Batches are never empty and hold at most `batch_rows` rows.
+/// [`Footer::schema`], or views. Batches are never empty and hold at most `batch_rows` rows.
 ///
 /// # Errors
 /// Each batch may fail: `Corrupt` for pages that cannot be decoded, `Stale` when the object is no
@@ -46,11 +61,15 @@ pub fn scan(
 ) -> Result<(SchemaRef, BoxStream<'static, Result<RecordBatch>>)> {
     let path = reader.object().path.clone();
     let read_error = move |error: ParquetError| decode_error(&path, error);
-    let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(
-        PinnedFile(reader.clone()),
-        footer.arrow.clone(),
-    )
-    .with_batch_size(scan.batch_rows);
+    let arrow = if scan.views {
+        let options = ArrowReaderOptions::new().with_schema(viewed(footer.schema()));
+        ArrowReaderMetadata::try_new(Arc::clone(footer.metadata()), options).map_err(&read_error)?
+    } else {
+        footer.arrow.clone()
+    };
+    let mut builder =
+        ParquetRecordBatchStreamBuilder::new_with_metadata(PinnedFile(reader.clone()), arrow)
+            .with_batch_size(scan.batch_rows);
     if let Some(columns) = &scan.columns {
         let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
         builder = builder.with_projection(mask);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, Scalar};
 use arrow::compute::kernels::cmp::{gt_eq, lt};
 use arrow::compute::{and, cast, filter_record_batch};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session as EngineSession, TableProvider};
 use datafusion::common::ScalarValue;
@@ -118,7 +118,10 @@ async fn file_stream(
     let row_groups = window
         .as_ref()
         .map(|window| groups_in_window(&footer, &window.column, &window.start, &window.end));
-    let wish = Scan { columns: Some(columns), row_groups, batch_rows };
+    let is_view =
+        |field: &Arc<Field>| matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView);
+    let views = wanted.fields().iter().any(is_view);
+    let wish = Scan { columns: Some(columns), row_groups, batch_rows, views };
     let (_, batches) = scan(reader, &footer, wish)?;
     let path = file.object.path.clone();
     let shaped = batches.map(move |batch| {

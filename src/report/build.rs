@@ -13,6 +13,7 @@ use crate::compare::{Diff, Equality};
 use crate::dataset::{Dataset, layout};
 use crate::diff::{DiffOptions, spill_folder};
 use crate::error::Result;
+use crate::explain::explain_all;
 use crate::identity::{Digest, to_json};
 use crate::plan::Plan;
 use crate::run::{RunState, check_dataset};
@@ -103,8 +104,9 @@ fn assemble(
     candidate: &Candidate,
     digest: Digest,
     base_version: u64,
-    looked: Vec<Looked>,
+    mut looked: Vec<Looked>,
 ) -> Result<Report> {
+    let explained = looked.iter_mut().map(|one| std::mem::take(&mut one.explained)).collect();
     let decides = &plan.decides;
     let planned = partitions_of(plan, candidate.scope)?;
     let facts: Vec<ComparedPartition<'_>> = looked
@@ -139,6 +141,7 @@ fn assemble(
         base_version,
         partitions: looked.into_iter().map(|one| (one.name, one.report)).collect(),
         total,
+        clusters: explain_all(explained)?,
         verdict: verdict(&findings),
         findings,
     })

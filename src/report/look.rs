@@ -13,8 +13,10 @@ use crate::compare::{Diff, Origin, Piece};
 use crate::dataset::{DataFile, Dataset, Partition, Partitions, identity_of};
 use crate::diff::{DiffOptions, Rows, Witness, compare_rows};
 use crate::error::{Error, ErrorKind, Result};
+use crate::explain::{Explained, Explainer};
 use crate::identity::Digest;
 use crate::metrics::{KeyMetrics, Meter, Metrics};
+use crate::parquet_file::viewed;
 use crate::plan::{BasePartition, Plan, PlannedPartition};
 use crate::run::Record;
 use crate::storage::Stores;
@@ -31,6 +33,7 @@ pub(super) struct Looked {
     pub(super) report: PartitionReport,
     pub(super) findings: Vec<Finding>,
     pub(super) balances: Vec<(String, String)>,
+    pub(super) explained: Explained,
 }
 
 /// Everything that looking at a partition needs.
@@ -51,6 +54,7 @@ struct Measured {
     /// Whether the candidate's batches come sorted, not as they are stored.
     sorted: bool,
     has_interval: bool,
+    explainer: Explainer,
 }
 
 impl Measured {
@@ -95,8 +99,8 @@ impl Witness for Measuring<'_> {
         }
     }
 
-    fn piece(&mut self, _piece: &Piece) -> Result<()> {
-        Ok(())
+    fn piece(&mut self, piece: &Piece) -> Result<()> {
+        self.measured.explainer.see(piece)
     }
 }
 
@@ -157,6 +161,7 @@ impl Checker {
             report: PartitionReport { metrics, base, diff },
             findings,
             balances,
+            explained: measured.explainer.finish()?,
         })
     }
 
@@ -168,13 +173,14 @@ impl Checker {
     fn measured(&self, partition: &PlannedPartition, production: bool) -> Result<Measured> {
         let decides = &self.plan.decides;
         let column = &decides.definition.partition;
-        let meter = || Meter::new(Arc::clone(&self.schema), &decides.key);
+        let meter = || Meter::new(viewed(&self.schema), &decides.key);
         Ok(Measured {
             candidate: meter()?,
             values: ValueMeter::new(column, &partition.interval, &decides.checks.domain)?,
             production: production.then(meter).transpose()?,
             sorted: false,
             has_interval: self.schema.field_with_name(&column.column).is_ok(),
+            explainer: Explainer::new(&partition.interval.name, &decides.key),
         })
     }
 
@@ -227,8 +233,8 @@ impl Checker {
         let mut measured = measuring.measured;
         if measured.sorted {
             // What depends on order is said of the rows as they are stored.
-            let production = measured.production.take();
-            measured = Measured { production, ..self.measure(candidate, partition).await? };
+            let stored = self.measure(candidate, partition).await?;
+            measured = Measured { candidate: stored.candidate, values: stored.values, ..measured };
         }
         let metrics = match (known, &measured.production) {
             (Some(known), _) => known,

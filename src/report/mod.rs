@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::candidate::Scope;
 use crate::check::{Finding, Verdict};
 use crate::compare::Diff;
+use crate::explain::Cluster;
 use crate::identity::Digest;
 use crate::metrics::Metrics;
 
@@ -44,6 +45,9 @@ pub struct Report {
     pub partitions: BTreeMap<String, PartitionReport>,
     /// The difference over all partitions.
     pub total: Diff,
+    /// The differences by what happened, the most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<Cluster>,
     /// Every check's result.
     pub findings: Vec<Finding>,
     /// The worst of them.

@@ -1,0 +1,295 @@
+//! The patterns of one column, found and recognised as changed values come.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{concat, concat_batches, take, take_record_batch};
+
+use super::cluster::{Cluster, Tally};
+use super::pairs::Pairs;
+use super::pattern::Pattern;
+use super::segment::Varied;
+use crate::compare::{Changed, ChangedColumn, Example};
+use crate::error::{ErrorKind, Result, from_arrow};
+use crate::metrics::value_text;
+
+/// Values that nothing explains yet, until they are looked at together.
+const ENOUGH: usize = 8_192;
+
+/// A pattern must explain this many of them, and one in so many.
+const LEAST_VALUES: usize = 8;
+const LEAST_SHARE_OF: usize = 100;
+
+/// Where there are few values, fewer make a pattern.
+const LEAST_OF_FEW: usize = 3;
+
+/// Patterns of one column of one partition at most.
+const MOST_PATTERNS: usize = 64;
+
+/// Unexplained values that are kept to be tried again with what other partitions know.
+const KEPT: usize = 8_192;
+
+/// Explains one column.
+#[derive(Debug)]
+pub(super) struct ColumnExplainer {
+    name: String,
+    key: Vec<String>,
+    known: Vec<Pattern>,
+    tallies: BTreeMap<Pattern, Tally>,
+    waiting: Vec<Values>,
+    waiting_values: usize,
+    /// Values that stay unclassified, with their rows while they are few.
+    kept: Vec<Values>,
+    kept_values: usize,
+}
+
+/// Values of one column side by side, with their rows.
+#[derive(Debug, Clone)]
+struct Values {
+    before: ArrayRef,
+    after: ArrayRef,
+    production: RecordBatch,
+    candidate: RecordBatch,
+}
+
+impl Values {
+    fn at(&self, places: &[u32]) -> Result<Self> {
+        if places.len() == self.before.len() {
+            return Ok(self.clone());
+        }
+        let places = UInt32Array::from(places.to_vec());
+        let fail = |error| from_arrow(ErrorKind::Internal, "keep values to explain", error);
+        Ok(Self {
+            before: take(&self.before, &places, None).map_err(fail)?,
+            after: take(&self.after, &places, None).map_err(fail)?,
+            production: take_record_batch(&self.production, &places).map_err(fail)?,
+            candidate: take_record_batch(&self.candidate, &places).map_err(fail)?,
+        })
+    }
+
+    fn together(parts: &[Self]) -> Result<Option<Self>> {
+        let Some(first) = parts.first() else { return Ok(None) };
+        let fail = |error| from_arrow(ErrorKind::Internal, "gather values to explain", error);
+        let arrays = |side: fn(&Self) -> &ArrayRef| {
+            let arrays: Vec<&dyn Array> = parts.iter().map(|part| side(part).as_ref()).collect();
+            concat(&arrays)
+        };
+        let rows = |side: fn(&Self) -> &RecordBatch| {
+            concat_batches(&side(first).schema(), parts.iter().map(side))
+        };
+        Ok(Some(Self {
+            before: arrays(|part| &part.before).map_err(fail)?,
+            after: arrays(|part| &part.after).map_err(fail)?,
+            production: rows(|part| &part.production).map_err(fail)?,
+            candidate: rows(|part| &part.candidate).map_err(fail)?,
+        }))
+    }
+
+    fn example(&self, row: u32, name: &str, key: &[String]) -> Example {
+        let row = row as usize;
+        let one = |array: &ArrayRef| BTreeMap::from([(name.to_owned(), value_text(array, row))]);
+        let columns = key.iter().filter_map(|column| {
+            let array = self.candidate.column_by_name(column)?;
+            Some((column.clone(), value_text(array, row)))
+        });
+        Example {
+            key: columns.collect(),
+            production: Some(one(&self.before)),
+            candidate: Some(one(&self.after)),
+        }
+    }
+}
+
+/// The places of pairs out of rows.
+fn of_rows(rows: &[u32], places: &[usize]) -> Vec<u32> {
+    places.iter().filter_map(|place| rows.get(*place).copied()).collect()
+}
+
+impl ColumnExplainer {
+    pub(super) fn new(name: &str, key: &[String]) -> Self {
+        Self {
+            name: name.to_owned(),
+            key: key.to_vec(),
+            known: Vec::new(),
+            tallies: BTreeMap::new(),
+            waiting: Vec::new(),
+            waiting_values: 0,
+            kept: Vec::new(),
+            kept_values: 0,
+        }
+    }
+
+    /// Sees a column of paired rows.
+    pub(super) fn see(&mut self, changed: &Changed, column: &ChangedColumn) -> Result<()> {
+        let values = Values {
+            before: ArrayRef::clone(&column.before),
+            after: ArrayRef::clone(&column.after),
+            production: changed.production.clone(),
+            candidate: changed.candidate.clone(),
+        };
+        let (none_before, none_after) =
+            (values.before.logical_nulls(), values.after.logical_nulls());
+        let is_null = |nulls: &Option<NullBuffer>, row| {
+            nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+        };
+        let (mut was, mut became, mut both) = (Vec::new(), Vec::new(), Vec::new());
+        for row in column.differs.values().set_indices() {
+            let place = u32::try_from(row).unwrap_or(u32::MAX);
+            match (is_null(&none_before, row), is_null(&none_after, row)) {
+                (true, _) => was.push(place),
+                (false, true) => became.push(place),
+                (false, false) => both.push(place),
+            }
+        }
+        self.count(Pattern::WasNull, &values, &was, None)?;
+        self.count(Pattern::BecameNull, &values, &became, None)?;
+        if both.is_empty() {
+            return Ok(());
+        }
+        self.recognise(&values, &both)?;
+        if self.waiting_values >= ENOUGH { self.look() } else { Ok(()) }
+    }
+
+    /// Counts rows of a pattern.
+    fn count(
+        &mut self,
+        pattern: Pattern,
+        values: &Values,
+        rows: &[u32],
+        changes: Option<(&Pairs, &[usize])>,
+    ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let changes = changes
+            .into_iter()
+            .flat_map(|(pairs, places)| places.iter().map(move |place| pairs.change(*place)));
+        let example = |at: usize| values.example(rows[at], &self.name, &self.key);
+        let tally = self.tallies.entry(pattern).or_default();
+        tally.add(&values.production, rows, changes, example)
+    }
+
+    /// Values, by the patterns that are known; the others wait.
+    fn recognise(&mut self, values: &Values, rows: &[u32]) -> Result<()> {
+        let chosen = if rows.len() == values.before.len() {
+            (ArrayRef::clone(&values.before), ArrayRef::clone(&values.after))
+        } else {
+            let places = UInt32Array::from(rows.to_vec());
+            let fail = |error| from_arrow(ErrorKind::Internal, "take values to explain", error);
+            (
+                take(&values.before, &places, None).map_err(fail)?,
+                take(&values.after, &places, None).map_err(fail)?,
+            )
+        };
+        let pairs = Pairs::of(&chosen.0, &chosen.1);
+        let mut open: Vec<usize> = (0..pairs.len()).collect();
+        for pattern in self.known.clone() {
+            let taken = pairs.take(&pattern, &mut open);
+            self.count(pattern, values, &of_rows(rows, &taken), Some((&pairs, &taken)))?;
+        }
+        if !open.is_empty() {
+            self.waiting_values += open.len();
+            self.waiting.push(values.at(&of_rows(rows, &open))?);
+        }
+        Ok(())
+    }
+
+    /// Looks for patterns among the values that nothing explains yet.
+    fn look(&mut self) -> Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.waiting_values = 0;
+        let Some(all) = Values::together(&waiting)? else { return Ok(()) };
+        let pairs = Pairs::of(&all.before, &all.after);
+        let mut open: Vec<usize> = (0..pairs.len()).collect();
+        let least = match open.len() {
+            ..ENOUGH => LEAST_OF_FEW.max(open.len() / LEAST_SHARE_OF),
+            many => LEAST_VALUES.max(many / LEAST_SHARE_OF),
+        };
+        for pattern in self.known.clone() {
+            let taken = pairs.take(&pattern, &mut open);
+            self.count(pattern, &all, &as_rows(&taken), Some((&pairs, &taken)))?;
+        }
+        while self.known.len() < MOST_PATTERNS && open.len() >= least {
+            let Some((pattern, _)) = pairs.best(&open) else { break };
+            // What a test recognises is what counts, not what a guess promised.
+            let mut rest = open.clone();
+            let taken = pairs.take(&pattern, &mut rest);
+            if taken.len() < least {
+                break;
+            }
+            open = rest;
+            self.known.push(pattern.clone());
+            self.count(pattern, &all, &as_rows(&taken), Some((&pairs, &taken)))?;
+        }
+        self.keep(&all, &pairs, &open)
+    }
+
+    /// Values that stay unclassified: kept while there is room, else counted.
+    fn keep(&mut self, all: &Values, pairs: &Pairs, open: &[usize]) -> Result<()> {
+        if self.kept_values + open.len() > KEPT {
+            return self.count(Pattern::Unclassified, all, &as_rows(open), Some((pairs, open)));
+        }
+        if !open.is_empty() {
+            self.kept_values += open.len();
+            self.kept.push(all.at(&as_rows(open))?);
+        }
+        Ok(())
+    }
+
+    /// The clusters, and what may still be explained by what other partitions know.
+    pub(super) fn finish(
+        mut self,
+        partition: &str,
+        varied: &Varied,
+    ) -> Result<(Vec<Cluster>, Option<Leftover>)> {
+        self.look()?;
+        let kept = Values::together(&self.kept)?;
+        let leftover = kept.map(|values| Leftover {
+            name: self.name.clone(),
+            key: self.key.clone(),
+            values,
+            partition: partition.to_owned(),
+            varied: varied.clone(),
+        });
+        Ok((self.into_clusters(partition, varied), leftover))
+    }
+
+    fn into_clusters(self, partition: &str, varied: &Varied) -> Vec<Cluster> {
+        let name = self.name;
+        let each = self.tallies.into_iter();
+        each.map(|(pattern, tally)| tally.cluster(Some(&name), pattern, partition, varied))
+            .collect()
+    }
+}
+
+fn as_rows(places: &[usize]) -> Vec<u32> {
+    places.iter().map(|place| u32::try_from(*place).unwrap_or(u32::MAX)).collect()
+}
+
+/// What one partition could not explain.
+#[derive(Debug)]
+pub(super) struct Leftover {
+    pub(super) name: String,
+    key: Vec<String>,
+    values: Values,
+    partition: String,
+    varied: Varied,
+}
+
+impl Leftover {
+    /// Explained by patterns that are known of the column, in their order.
+    pub(super) fn explained_by(self, patterns: &[(Pattern, u64)]) -> Result<Vec<Cluster>> {
+        let mut column = ColumnExplainer::new(&self.name, &self.key);
+        let pairs = Pairs::of(&self.values.before, &self.values.after);
+        let mut open: Vec<usize> = (0..pairs.len()).collect();
+        for (pattern, _) in patterns {
+            let taken = pairs.take(pattern, &mut open);
+            let rows = as_rows(&taken);
+            column.count(pattern.clone(), &self.values, &rows, Some((&pairs, &taken)))?;
+        }
+        let rows = as_rows(&open);
+        column.count(Pattern::Unclassified, &self.values, &rows, Some((&pairs, &open)))?;
+        Ok(column.into_clusters(&self.partition, &self.varied))
+    }
+}

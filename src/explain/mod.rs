@@ -1,0 +1,190 @@
+//! Why rows differ: ten million differences as a few explanations.
+//!
+//! Each changed value is put into a [`Cluster`]: by column, and by what happened to it ([`Pattern`]).
+//! Patterns are not given, they are found: where enough of the values that nothing explains yet
+//! share one, it becomes known, the one that explains most first. What no pattern explains often
+//! enough is in a cluster that says so. It is done while rows are compared, in memory that depends
+//! on neither rows nor differences; see [`Explainer`].
+
+mod cluster;
+mod column;
+mod numbers;
+mod pairs;
+mod pattern;
+mod segment;
+mod texts;
+
+use std::collections::BTreeMap;
+
+use arrow::array::Array as _;
+use arrow::buffer::NullBuffer;
+use arrow::compute::filter;
+
+use crate::compare::{Changed, ChangedColumn, Origin, Piece};
+use crate::error::{ErrorKind, Result, from_arrow};
+
+pub use cluster::{Cluster, merge_clusters};
+pub use pattern::Pattern;
+
+use cluster::Tally;
+use column::{ColumnExplainer, Leftover};
+use pairs::Pairs;
+use segment::Varied;
+
+/// Explains the differences of one partition.
+#[derive(Debug)]
+pub struct Explainer {
+    partition: String,
+    key: Vec<String>,
+    columns: BTreeMap<String, ColumnExplainer>,
+    alone: BTreeMap<Origin, Tally>,
+    varied: Varied,
+}
+
+/// One partition, explained.
+#[derive(Debug, Default)]
+pub struct Explained {
+    clusters: Vec<Cluster>,
+    leftovers: Vec<Leftover>,
+}
+
+impl Explainer {
+    /// For a partition whose rows have this key.
+    pub fn new(partition: &str, key: &[String]) -> Self {
+        Self {
+            partition: partition.to_owned(),
+            key: key.to_vec(),
+            columns: BTreeMap::new(),
+            alone: BTreeMap::new(),
+            varied: Varied::default(),
+        }
+    }
+
+    /// Sees a piece of the comparison.
+    ///
+    /// # Errors
+    /// `Internal` only.
+    pub fn see(&mut self, piece: &Piece) -> Result<()> {
+        for changed in &piece.changed {
+            self.varied.see(&changed.production)?;
+            for column in 0..changed.columns.len() {
+                self.see_column(changed, column)?;
+            }
+        }
+        let sides = [
+            (Origin::Production, &piece.only_production),
+            (Origin::Candidate, &piece.only_candidate),
+        ];
+        for (origin, rows) in sides {
+            let Some(rows) = rows else { continue };
+            self.varied.see(rows)?;
+            let tally = self.alone.entry(origin).or_default();
+            tally.add_alone(origin, rows, &self.key)?;
+        }
+        Ok(())
+    }
+
+    fn see_column(&mut self, changed: &Changed, column: usize) -> Result<()> {
+        let Some(column) = changed.columns.get(column) else { return Ok(()) };
+        let explainer = self
+            .columns
+            .entry(column.name.clone())
+            .or_insert_with(|| ColumnExplainer::new(&column.name, &self.key));
+        explainer.see(changed, column)
+    }
+
+    /// Whether nothing differed.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty() && self.alone.is_empty()
+    }
+
+    /// The end of the partition.
+    ///
+    /// # Errors
+    /// `Internal` only.
+    pub fn finish(self) -> Result<Explained> {
+        let mut explained = Explained::default();
+        for (origin, tally) in self.alone {
+            let pattern = match origin {
+                Origin::Production => Pattern::OnlyProduction,
+                Origin::Candidate => Pattern::OnlyCandidate,
+            };
+            explained.clusters.push(tally.cluster(None, pattern, &self.partition, &self.varied));
+        }
+        for explainer in self.columns.into_values() {
+            let (clusters, leftover) = explainer.finish(&self.partition, &self.varied)?;
+            explained.clusters.extend(clusters);
+            explained.leftovers.extend(leftover);
+        }
+        Ok(explained)
+    }
+}
+
+/// The clusters of all partitions, the largest first.
+///
+/// What one partition alone could not explain is tried once more with what all the others know.
+///
+/// # Errors
+/// `Internal` only.
+pub fn explain_all(partitions: Vec<Explained>) -> Result<Vec<Cluster>> {
+    let mut known: BTreeMap<String, Vec<(Pattern, u64)>> = BTreeMap::new();
+    let mut clusters = Vec::new();
+    let mut leftovers = Vec::new();
+    for explained in partitions {
+        for cluster in &explained.clusters {
+            if let Some(column) = &cluster.column {
+                let patterns = known.entry(column.clone()).or_default();
+                match patterns.iter_mut().find(|(pattern, _)| pattern == &cluster.pattern) {
+                    Some((_, values)) => *values += cluster.values,
+                    None => patterns.push((cluster.pattern.clone(), cluster.values)),
+                }
+            }
+        }
+        clusters.extend(explained.clusters);
+        leftovers.extend(explained.leftovers);
+    }
+    for patterns in known.values_mut() {
+        patterns.sort_by(|one, two| two.1.cmp(&one.1).then_with(|| one.0.cmp(&two.0)));
+    }
+    for leftover in leftovers {
+        let patterns = known.get(&leftover.name).map(Vec::as_slice).unwrap_or_default();
+        clusters.extend(leftover.explained_by(patterns)?);
+    }
+    Ok(merge_clusters(clusters))
+}
+
+/// Which of the clusters each changed value of a column belongs to, in the order of its changed
+/// rows: by its place among the clusters. The first that fits counts.
+pub fn assign(clusters: &[Cluster], column: &ChangedColumn) -> Result<Vec<Option<usize>>> {
+    let of_column = || {
+        let here = clusters.iter().enumerate();
+        here.filter(|(_, cluster)| cluster.column.as_deref() == Some(column.name.as_str()))
+    };
+    let place =
+        |wanted: &Pattern| of_column().find(|(_, one)| &one.pattern == wanted).map(|at| at.0);
+    let fail = |error| from_arrow(ErrorKind::Internal, "take changed values", error);
+    let before = filter(&column.before, &column.differs).map_err(fail)?;
+    let after = filter(&column.after, &column.differs).map_err(fail)?;
+    let (none_before, none_after) = (before.logical_nulls(), after.logical_nulls());
+    let is_null =
+        |nulls: &Option<NullBuffer>, row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let mut assigned = vec![place(&Pattern::Unclassified); before.len()];
+    let mut open = Vec::new();
+    for (row, cluster) in assigned.iter_mut().enumerate() {
+        match (is_null(&none_before, row), is_null(&none_after, row)) {
+            (true, _) => *cluster = place(&Pattern::WasNull),
+            (false, true) => *cluster = place(&Pattern::BecameNull),
+            (false, false) => open.push(row),
+        }
+    }
+    let pairs = Pairs::of(&before, &after);
+    for (number, cluster) in of_column() {
+        for row in pairs.take(&cluster.pattern, &mut open) {
+            assigned[row] = Some(number);
+        }
+    }
+    Ok(assigned)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,322 @@
+//! Patterns of numbers and times.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use super::pairs::Unit;
+use super::pattern::Pattern;
+
+type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
+
+/// Digits of a factor: fewer are tried first.
+const FACTOR_DIGITS: [i32; 3] = [3, 6, 9];
+
+/// Places from which factors are guessed.
+const GUESSES: usize = 512;
+
+fn never<'a>() -> Test<'a> {
+    Box::new(|_| false)
+}
+
+/// The most frequent of some values, and how often; of equally frequent ones the least.
+pub(super) fn most<K: Eq + Hash + Ord>(keys: impl Iterator<Item = K>) -> Option<(K, usize)> {
+    let mut counts: HashMap<K, usize> = HashMap::new();
+    keys.for_each(|key| *counts.entry(key).or_default() += 1);
+    counts.into_iter().max_by(|one, two| one.1.cmp(&two.1).then_with(|| two.0.cmp(&one.0)))
+}
+
+/// The best of candidates in order of preference: a later one must explain more.
+pub(super) fn preferred(
+    candidates: impl IntoIterator<Item = Option<(Pattern, usize)>>,
+) -> Option<(Pattern, usize)> {
+    let mut best: Option<(Pattern, usize)> = None;
+    for candidate in candidates.into_iter().flatten() {
+        if best.as_ref().is_none_or(|held| candidate.1 > held.1) {
+            best = Some(candidate);
+        }
+    }
+    best
+}
+
+pub(super) fn best_fixed(
+    before: &[i128],
+    after: &[i128],
+    unit: Unit,
+    places: &[usize],
+) -> Option<(Pattern, usize)> {
+    let pair = most(places.iter().map(|at| (before[*at], after[*at])));
+    let replaced = pair.map(|((from, to), count)| {
+        (Pattern::Replaced { from: fixed_text(from, unit), to: fixed_text(to, unit) }, count)
+    });
+    let turned = places.iter().filter(|at| turns(before[**at], after[**at])).count();
+    let turned = (turned > 0).then_some((Pattern::SignTurned, turned));
+    let shift = most(places.iter().filter_map(|at| after[*at].checked_sub(before[*at])));
+    let shifted = shift.map(|(by, count)| (Pattern::Shifted { by: span_text(by, unit) }, count));
+    let scaled = match unit {
+        Unit::Number { .. } => best_factor(places, |at| (before[at] as f64, after[at] as f64), 1.0),
+        Unit::Time { .. } => None,
+    };
+    let became = most(places.iter().map(|at| after[*at]))
+        .map(|(value, count)| (Pattern::Became { value: fixed_text(value, unit) }, count));
+    let was = most(places.iter().map(|at| before[*at]))
+        .map(|(value, count)| (Pattern::Was { value: fixed_text(value, unit) }, count));
+    let turned = turned.filter(|_| matches!(unit, Unit::Number { .. }));
+    preferred([replaced, turned, shifted, scaled, became, was])
+}
+
+fn turns(before: i128, after: i128) -> bool {
+    before != 0 && before.checked_neg() == Some(after)
+}
+
+pub(super) fn best_float(
+    before: &[f64],
+    after: &[f64],
+    places: &[usize],
+) -> Option<(Pattern, usize)> {
+    let finite: Vec<usize> = places
+        .iter()
+        .copied()
+        .filter(|at| before[*at].is_finite() && after[*at].is_finite())
+        .collect();
+    let bits = |value: f64| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() };
+    let pair = most(places.iter().map(|at| (bits(before[*at]), bits(after[*at]))));
+    let replaced = pair.map(|((from, to), count)| {
+        let (from, to) = (float_text(f64::from_bits(from)), float_text(f64::from_bits(to)));
+        (Pattern::Replaced { from, to }, count)
+    });
+    let turned = finite.iter().filter(|at| before[**at] != 0.0 && after[**at] == -before[**at]);
+    let turned = Some((Pattern::SignTurned, turned.count())).filter(|found| found.1 > 0);
+    let shift = most(finite.iter().map(|at| nearest_text(after[*at] - before[*at], 9)));
+    let shifted = shift.and_then(|(text, _)| {
+        let by: f64 = text.parse().ok()?;
+        let count = finite.iter().filter(|at| is_shifted(before[**at], after[**at], by)).count();
+        Some((Pattern::Shifted { by: signed(&text) }, count))
+    });
+    let scaled = best_factor(&finite, |at| (before[at], after[at]), 0.0);
+    let became = most(places.iter().map(|at| bits(after[*at]))).map(|(value, count)| {
+        (Pattern::Became { value: float_text(f64::from_bits(value)) }, count)
+    });
+    let was = most(places.iter().map(|at| bits(before[*at])))
+        .map(|(value, count)| (Pattern::Was { value: float_text(f64::from_bits(value)) }, count));
+    preferred([replaced, turned, shifted, scaled, became, was])
+}
+
+/// The factor that explains most pairs, by guesses from some of them.
+fn best_factor(
+    places: &[usize],
+    pair: impl Fn(usize) -> (f64, f64),
+    rounding: f64,
+) -> Option<(Pattern, usize)> {
+    // Large values are rounded least, so their ratios are nearest to the factor.
+    let mut large: Vec<usize> =
+        places.iter().copied().filter(|at| pair(*at).0 != 0.0 && pair(*at).1 != 0.0).collect();
+    let step = (large.len() / (4 * GUESSES)).max(1);
+    large = large.into_iter().step_by(step).collect();
+    large.sort_by(|one, two| pair(*two).0.abs().total_cmp(&pair(*one).0.abs()));
+    large.truncate(GUESSES);
+    let mut best: Option<(Pattern, usize)> = None;
+    for digits in FACTOR_DIGITS {
+        let ratios = large.iter().map(|at| nearest_text(pair(*at).1 / pair(*at).0, digits));
+        let Some((text, _)) = most(ratios) else { continue };
+        let Ok(by) = text.parse::<f64>() else { continue };
+        let explains = |at: &&usize| {
+            let (before, after) = pair(**at);
+            is_scaled(before, after, by, rounding)
+        };
+        let count = places.iter().filter(explains).count();
+        best = preferred([best, Some((Pattern::Scaled { by: text }, count))]);
+    }
+    best.filter(|found| found.1 > 0)
+}
+
+/// `rounding`: one unit of the column's places, or 0 for doubles. What rounding alone could make of
+/// a small change is no proof of a factor.
+fn is_scaled(before: f64, after: f64, by: f64, rounding: f64) -> bool {
+    let expected = before * by;
+    let off = (after - expected).abs();
+    let exact = off <= expected.abs() * 1e-12;
+    let half = if expected.abs() < 100.0 { rounding / 2.0 } else { rounding };
+    before != 0.0 && (exact || (off <= half && half <= 0.2 * (after - before).abs()))
+}
+
+fn is_shifted(before: f64, after: f64, by: f64) -> bool {
+    let noise = 4.0 * f64::EPSILON * before.abs().max(after.abs());
+    (after - before - by).abs() <= noise.max(by.abs() * 1e-9)
+}
+
+pub(super) fn fixed_test<'a>(
+    before: &'a [i128],
+    after: &'a [i128],
+    unit: Unit,
+    pattern: &Pattern,
+) -> Test<'a> {
+    match pattern {
+        Pattern::Replaced { from, to } => {
+            match (fixed_value(from, unit, before), fixed_value(to, unit, after)) {
+                (Some(from), Some(to)) => Box::new(move |at| before[at] == from && after[at] == to),
+                _ => never(),
+            }
+        }
+        Pattern::Became { value } => match fixed_value(value, unit, after) {
+            Some(value) => Box::new(move |at| after[at] == value),
+            None => never(),
+        },
+        Pattern::Was { value } => match fixed_value(value, unit, before) {
+            Some(value) => Box::new(move |at| before[at] == value),
+            None => never(),
+        },
+        Pattern::SignTurned => Box::new(move |at| turns(before[at], after[at])),
+        Pattern::Shifted { by } => match span_value(by, unit) {
+            Some(by) => Box::new(move |at| after[at].checked_sub(before[at]) == Some(by)),
+            None => never(),
+        },
+        Pattern::Scaled { by } => match by.parse::<f64>() {
+            Ok(by) => Box::new(move |at| is_scaled(before[at] as f64, after[at] as f64, by, 1.0)),
+            Err(_) => never(),
+        },
+        _ => never(),
+    }
+}
+
+pub(super) fn float_test<'a>(before: &'a [f64], after: &'a [f64], pattern: &Pattern) -> Test<'a> {
+    let same =
+        |one: f64, two: f64| one.to_bits() == two.to_bits() || (one.is_nan() && two.is_nan());
+    let value = |text: &str| text.parse::<f64>().ok();
+    match pattern {
+        Pattern::Replaced { from, to } => match (value(from), value(to)) {
+            (Some(from), Some(to)) => {
+                Box::new(move |at| same(before[at], from) && same(after[at], to))
+            }
+            _ => never(),
+        },
+        Pattern::Became { value: text } => match value(text) {
+            Some(value) => Box::new(move |at| same(after[at], value)),
+            None => never(),
+        },
+        Pattern::Was { value: text } => match value(text) {
+            Some(value) => Box::new(move |at| same(before[at], value)),
+            None => never(),
+        },
+        Pattern::SignTurned => Box::new(move |at| before[at] != 0.0 && after[at] == -before[at]),
+        Pattern::Shifted { by } => match value(by) {
+            Some(by) => Box::new(move |at| is_shifted(before[at], after[at], by)),
+            None => never(),
+        },
+        Pattern::Scaled { by } => match value(by) {
+            Some(by) => Box::new(move |at| is_scaled(before[at], after[at], by, 0.0)),
+            None => never(),
+        },
+        _ => never(),
+    }
+}
+
+/// A number with so many significant digits, without trailing zeros.
+fn nearest_text(value: f64, digits: i32) -> String {
+    let places = usize::try_from(digits - 1).unwrap_or(0);
+    let rounded: f64 = format!("{value:.places$e}").parse().unwrap_or(value);
+    format!("{rounded:?}").trim_end_matches(".0").to_owned()
+}
+
+fn signed(text: &str) -> String {
+    if text.starts_with('-') { text.to_owned() } else { format!("+{text}") }
+}
+
+fn float_text(value: f64) -> String {
+    format!("{value:?}")
+}
+
+/// A whole number of units as people write it.
+fn fixed_text(value: i128, unit: Unit) -> String {
+    match unit {
+        Unit::Number { scale } => decimal(value, scale),
+        Unit::Time { .. } => value.to_string(),
+    }
+}
+
+fn decimal(value: i128, scale: i8) -> String {
+    let Ok(places @ 1..) = usize::try_from(scale) else {
+        let zeros = if value == 0 { 0 } else { usize::from(scale.unsigned_abs()) };
+        return format!("{value}{}", "0".repeat(zeros));
+    };
+    let digits = format!("{:0>width$}", value.unsigned_abs(), width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    format!("{}{whole}.{fraction}", if value < 0 { "-" } else { "" })
+}
+
+/// The value that a text stands for: of the column's own values, the one written like that.
+fn fixed_value(text: &str, unit: Unit, among: &[i128]) -> Option<i128> {
+    let value = match unit {
+        Unit::Number { scale } => undecimal(text, scale),
+        Unit::Time { .. } => text.parse().ok(),
+    }?;
+    among.contains(&value).then_some(value)
+}
+
+fn undecimal(text: &str, scale: i8) -> Option<i128> {
+    match usize::try_from(scale) {
+        Ok(places @ 1..) => {
+            let (whole, fraction) = text.split_once('.')?;
+            (fraction.len() == places).then(|| format!("{whole}{fraction}").parse().ok())?
+        }
+        _ => {
+            let value: i128 = text.parse().ok()?;
+            Some(value / 10_i128.checked_pow(u32::from(scale.unsigned_abs()))?)
+        }
+    }
+}
+
+/// A span: of numbers with a sign, of times in the largest whole unit.
+fn span_text(by: i128, unit: Unit) -> String {
+    match unit {
+        Unit::Number { scale } => signed(&decimal(by, scale)),
+        Unit::Time { nanoseconds } => {
+            let all = by.saturating_mul(i128::from(nanoseconds));
+            let (size, name) =
+                SPANS.into_iter().find(|(size, _)| all % size == 0).unwrap_or((1, "ns"));
+            format!("{} {name}", signed(&(all / size).to_string()))
+        }
+    }
+}
+
+const SPANS: [(i128, &str); 7] = [
+    (86_400_000_000_000, "d"),
+    (3_600_000_000_000, "h"),
+    (60_000_000_000, "min"),
+    (1_000_000_000, "s"),
+    (1_000_000, "ms"),
+    (1_000, "us"),
+    (1, "ns"),
+];
+
+fn span_value(text: &str, unit: Unit) -> Option<i128> {
+    match unit {
+        Unit::Number { scale } => undecimal(text.trim_start_matches('+'), scale),
+        Unit::Time { nanoseconds } => {
+            let (number, name) = text.split_once(' ')?;
+            let size = SPANS.into_iter().find(|(_, known)| *known == name)?.0;
+            let all = number.parse::<i128>().ok()?.checked_mul(size)?;
+            (all % i128::from(nanoseconds) == 0).then(|| all / i128::from(nanoseconds))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_and_values_read_back() {
+        for (by, unit) in [
+            (5, Unit::Number { scale: 0 }),
+            (-125, Unit::Number { scale: 2 }),
+            (3, Unit::Number { scale: -2 }),
+            (3_600, Unit::Time { nanoseconds: 1_000_000_000 }),
+            (-1, Unit::Time { nanoseconds: 86_400_000_000_000 }),
+            (1_500, Unit::Time { nanoseconds: 1_000 }),
+        ] {
+            assert_eq!(span_value(&span_text(by, unit), unit), Some(by), "{}", span_text(by, unit));
+        }
+        assert_eq!(span_text(3_600, Unit::Time { nanoseconds: 1_000_000_000 }), "+1 h");
+        assert_eq!(span_text(-125, Unit::Number { scale: 2 }), "-1.25");
+    }
+}

@@ -1,0 +1,127 @@
+//! Changed values side by side, in a form in which patterns can be found and recognised.
+
+use arrow::array::{Array as _, ArrayRef, AsArray as _, StringArray, StringViewArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, TimeUnit};
+
+use super::pattern::Pattern;
+use super::{numbers, texts};
+use crate::compare::Numbers;
+use crate::metrics::value_text;
+
+/// Pairs of values, neither of them null.
+#[derive(Debug)]
+pub(super) enum Pairs {
+    /// Whole numbers of a unit: integers, decimals, dates and times.
+    Fixed { before: Vec<i128>, after: Vec<i128>, unit: Unit },
+    /// Doubles.
+    Float { before: Vec<f64>, after: Vec<f64> },
+    /// Texts, and the texts of anything else.
+    Text { before: StringViewArray, after: StringViewArray, is_text: bool },
+}
+
+/// What one of a whole number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// `10^-scale`.
+    Number { scale: i8 },
+    /// A span of time in nanoseconds.
+    Time { nanoseconds: i64 },
+}
+
+impl Pairs {
+    pub(super) fn of(before: &ArrayRef, after: &ArrayRef) -> Self {
+        let data_type = before.data_type();
+        match (Numbers::of(before), Numbers::of(after)) {
+            (
+                Some(Numbers::Fixed { values, scale }),
+                Some(Numbers::Fixed { values: after, .. }),
+            ) => {
+                return Self::Fixed { before: values, after, unit: unit_of(data_type, scale) };
+            }
+            (Some(Numbers::Float(before)), Some(Numbers::Float(after))) => {
+                return Self::Float { before, after };
+            }
+            _ => {}
+        }
+        let is_text =
+            matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        Self::Text { before: as_texts(before), after: as_texts(after), is_text }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Fixed { before, .. } => before.len(),
+            Self::Float { before, .. } => before.len(),
+            Self::Text { before, .. } => before.len(),
+        }
+    }
+
+    /// The pattern that explains most of the pairs at these places, and how many.
+    pub(super) fn best(&self, places: &[usize]) -> Option<(Pattern, usize)> {
+        match self {
+            Self::Fixed { before, after, unit } => {
+                numbers::best_fixed(before, after, *unit, places)
+            }
+            Self::Float { before, after } => numbers::best_float(before, after, places),
+            Self::Text { before, after, is_text } => texts::best(before, after, *is_text, places),
+        }
+    }
+
+    /// The places, out of these, that a pattern explains; the others stay.
+    pub(super) fn take(&self, pattern: &Pattern, places: &mut Vec<usize>) -> Vec<usize> {
+        let mut taken = Vec::new();
+        let mut explains: Box<dyn FnMut(usize) -> bool + '_> = match self {
+            Self::Fixed { before, after, unit } => {
+                numbers::fixed_test(before, after, *unit, pattern)
+            }
+            Self::Float { before, after } => numbers::float_test(before, after, pattern),
+            Self::Text { before, after, .. } => texts::test(before, after, pattern),
+        };
+        places.retain(|place| {
+            let is_explained = explains(*place);
+            if is_explained {
+                taken.push(*place);
+            }
+            !is_explained
+        });
+        taken
+    }
+
+    /// The change at a place, of numbers.
+    pub(super) fn change(&self, place: usize) -> Option<f64> {
+        match self {
+            Self::Fixed { before, after, unit: Unit::Number { scale } } => {
+                let change = after[place].checked_sub(before[place])? as f64;
+                Some(change / 10_f64.powi(i32::from(*scale)))
+            }
+            Self::Float { before, after } => {
+                Some(after[place] - before[place]).filter(|change| change.is_finite())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn unit_of(data_type: &DataType, scale: i8) -> Unit {
+    match data_type {
+        DataType::Date32 => Unit::Time { nanoseconds: 86_400_000_000_000 },
+        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            Unit::Time { nanoseconds: 1_000_000 }
+        }
+        DataType::Timestamp(TimeUnit::Second, _) => Unit::Time { nanoseconds: 1_000_000_000 },
+        DataType::Timestamp(TimeUnit::Microsecond, _) => Unit::Time { nanoseconds: 1_000 },
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => Unit::Time { nanoseconds: 1 },
+        _ => Unit::Number { scale },
+    }
+}
+
+fn as_texts(array: &ArrayRef) -> StringViewArray {
+    if let Ok(views) = cast(array, &DataType::Utf8View)
+        && views.null_count() == 0
+    {
+        return views.as_string_view().clone();
+    }
+    let texts = StringArray::from_iter_values((0..array.len()).map(|row| value_text(array, row)));
+    StringViewArray::from_iter_values(texts.iter().flatten())
+}

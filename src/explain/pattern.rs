@@ -1,0 +1,98 @@
+//! What happened to a value, in one of few ways.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How values changed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Pattern {
+    /// The row is only in production.
+    OnlyProduction,
+    /// The row is only in the candidate.
+    OnlyCandidate,
+    /// A value became null.
+    BecameNull,
+    /// A null became a value.
+    WasNull,
+    /// One value became another one.
+    Replaced {
+        /// Production's value.
+        from: String,
+        /// The candidate's.
+        to: String,
+    },
+    /// Different values became one.
+    Became {
+        /// The candidate's value.
+        value: String,
+    },
+    /// One value became different ones.
+    Was {
+        /// Production's value.
+        value: String,
+    },
+    /// The sign turned.
+    SignTurned,
+    /// A number was added; of times, a span.
+    Shifted {
+        /// How much, with its sign.
+        by: String,
+    },
+    /// Multiplied by a number, and rounded to the column's places.
+    Scaled {
+        /// By how much.
+        by: String,
+    },
+    /// Only upper and lower case differ.
+    Case,
+    /// Only white space at the ends differs.
+    Trimmed,
+    /// Something was put before.
+    Prefixed {
+        /// What.
+        with: String,
+    },
+    /// Something was taken from the beginning.
+    PrefixLost {
+        /// What.
+        with: String,
+    },
+    /// Something was put behind.
+    Suffixed {
+        /// What.
+        with: String,
+    },
+    /// Something was taken from the end.
+    SuffixLost {
+        /// What.
+        with: String,
+    },
+    /// None of these often enough.
+    Unclassified,
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OnlyProduction => f.write_str("row only in production"),
+            Self::OnlyCandidate => f.write_str("row only in the candidate"),
+            Self::BecameNull => f.write_str("value → null"),
+            Self::WasNull => f.write_str("null → value"),
+            Self::Replaced { from, to } => write!(f, "{from:?} → {to:?}"),
+            Self::Became { value } => write!(f, "various → {value:?}"),
+            Self::Was { value } => write!(f, "{value:?} → various"),
+            Self::SignTurned => f.write_str("sign turned"),
+            Self::Shifted { by } => write!(f, "{by}"),
+            Self::Scaled { by } => write!(f, "× {by}"),
+            Self::Case => f.write_str("upper and lower case"),
+            Self::Trimmed => f.write_str("white space at the ends"),
+            Self::Prefixed { with } => write!(f, "{with:?} put before"),
+            Self::PrefixLost { with } => write!(f, "{with:?} taken from the beginning"),
+            Self::Suffixed { with } => write!(f, "{with:?} put behind"),
+            Self::SuffixLost { with } => write!(f, "{with:?} taken from the end"),
+            Self::Unclassified => f.write_str("unclassified"),
+        }
+    }
+}

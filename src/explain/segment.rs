@@ -1,0 +1,113 @@
+//! What the rows of a cluster have in common: a column with one value in all of them, and with
+//! others elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch, Scalar, UInt32Array};
+use arrow::compute::kernels::cmp::distinct;
+use arrow::compute::take;
+use arrow::datatypes::DataType;
+
+use crate::error::{ErrorKind, Result, from_arrow};
+use crate::metrics::value_text;
+
+/// Columns whose values name a segment of rows.
+fn names_segments(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Boolean
+            | DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32
+            | DataType::Date32
+    )
+}
+
+/// Whether all values of a column are the same as the first.
+fn is_one_value(array: &dyn Array) -> Result<bool> {
+    let first = array.slice(0, 1);
+    let differs = distinct(&array, &Scalar::new(first))
+        .map_err(|error| from_arrow(ErrorKind::Internal, "look for segments", error))?;
+    Ok(differs.true_count() == 0)
+}
+
+/// The columns that have more than one value somewhere.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Varied {
+    first: BTreeMap<String, String>,
+    columns: BTreeSet<String>,
+}
+
+impl Varied {
+    pub(super) fn see(&mut self, rows: &RecordBatch) -> Result<()> {
+        if rows.num_rows() == 0 {
+            return Ok(());
+        }
+        for (field, array) in rows.schema().fields().iter().zip(rows.columns()) {
+            if !names_segments(field.data_type()) || self.columns.contains(field.name()) {
+                continue;
+            }
+            let here = value_text(array, 0);
+            let before = self.first.entry(field.name().clone()).or_insert_with(|| here.clone());
+            if *before != here || !is_one_value(array)? {
+                self.columns.insert(field.name().clone());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn contains(&self, column: &str) -> bool {
+        self.columns.contains(column)
+    }
+}
+
+/// The columns that have had one value in all rows of a cluster so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Common {
+    begun: bool,
+    values: BTreeMap<String, String>,
+}
+
+impl Common {
+    pub(super) fn see(&mut self, rows: &RecordBatch, places: &[u32]) -> Result<()> {
+        if places.is_empty() || (self.begun && self.values.is_empty()) {
+            return Ok(());
+        }
+        let places = Arc::new(UInt32Array::from(places.to_vec()));
+        let mut kept = BTreeMap::new();
+        for (field, array) in rows.schema().fields().iter().zip(rows.columns()) {
+            if !names_segments(field.data_type())
+                || (self.begun && !self.values.contains_key(field.name()))
+            {
+                continue;
+            }
+            let here = take(array, places.as_ref(), None)
+                .map_err(|error| from_arrow(ErrorKind::Internal, "look for segments", error))?;
+            let value = value_text(&here, 0);
+            let goes_on = !self.begun || self.values.get(field.name()) == Some(&value);
+            if goes_on && is_one_value(&here)? {
+                kept.insert(field.name().clone(), value);
+            }
+        }
+        self.begun = true;
+        self.values = kept;
+        Ok(())
+    }
+
+    /// What is common to the cluster and not to all rows.
+    pub(super) fn told(&self, column: Option<&str>, varied: &Varied) -> BTreeMap<String, String> {
+        let told = self
+            .values
+            .iter()
+            .filter(|(name, _)| varied.contains(name) && Some(name.as_str()) != column);
+        told.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
