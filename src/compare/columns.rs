@@ -3,7 +3,7 @@
 use arrow::array::{Array as _, ArrayRef};
 use serde::{Deserialize, Serialize};
 
-use super::numbers::{Numbers, unit};
+use super::numbers::{Numbers, double, unit};
 use crate::identity::Real;
 use crate::metrics::FloatSum;
 
@@ -160,7 +160,7 @@ impl ChangeMeter {
                 self.whole = change;
             }
         }
-        self.size(change as f64 * one);
+        self.size(double(change) * one);
     }
 
     fn size_of_huge(&mut self, change: f64) {

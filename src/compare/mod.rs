@@ -29,7 +29,7 @@ pub use comparer::{Changed, ChangedColumn, Comparer, Piece, Step};
 pub use equality::{Equality, Rule, Truncation};
 pub use examples::Example;
 pub(crate) use examples::lone as lone_example;
-pub(crate) use numbers::Numbers;
+pub(crate) use numbers::{Numbers, double, unit};
 
 use examples::EXAMPLES;
 

@@ -77,3 +77,9 @@ where
 pub(crate) fn unit(scale: i8) -> f64 {
     10_f64.powi(-i32::from(scale))
 }
+
+/// A whole number as a double, rounded. Of what fits into 64 bits, which is nearly all, quickly.
+#[inline]
+pub(crate) fn double(value: i128) -> f64 {
+    i64::try_from(value).map_or(value as f64, |value| value as f64)
+}

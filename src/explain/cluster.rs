@@ -195,7 +195,7 @@ fn merge(mut parts: Vec<Cluster>) -> Option<Cluster> {
 /// Some examples of each stretch of partitions.
 fn spread(examples: &[Vec<ClusterExample>]) -> Vec<ClusterExample> {
     let step = examples.len().div_ceil(EXAMPLES).max(1);
-    let each = (EXAMPLES / examples.len().min(EXAMPLES).max(1)).max(1);
+    let each = (EXAMPLES / examples.len().clamp(1, EXAMPLES)).max(1);
     let chosen = examples.iter().step_by(step).flat_map(|here| here.iter().take(each));
     chosen.take(EXAMPLES).cloned().collect()
 }

@@ -155,6 +155,9 @@ pub fn explain_all(partitions: Vec<Explained>) -> Result<Vec<Cluster>> {
 
 /// Which of the clusters each changed value of a column belongs to, in the order of its changed
 /// rows: by its place among the clusters. The first that fits counts.
+///
+/// # Errors
+/// `Internal` only.
 pub fn assign(clusters: &[Cluster], column: &ChangedColumn) -> Result<Vec<Option<usize>>> {
     let of_column = || {
         let here = clusters.iter().enumerate();

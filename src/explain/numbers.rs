@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use super::pairs::Unit;
 use super::pattern::Pattern;
+use crate::compare::double;
 
 type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
 
@@ -53,7 +54,9 @@ pub(super) fn best_fixed(
     let shift = most(places.iter().filter_map(|at| after[*at].checked_sub(before[*at])));
     let shifted = shift.map(|(by, count)| (Pattern::Shifted { by: span_text(by, unit) }, count));
     let scaled = match unit {
-        Unit::Number { .. } => best_factor(places, |at| (before[at] as f64, after[at] as f64), 1.0),
+        Unit::Number { .. } => {
+            best_factor(places, |at| (double(before[at]), double(after[at])), 1.0)
+        }
         Unit::Time { .. } => None,
     };
     let became = most(places.iter().map(|at| after[*at]))
@@ -171,7 +174,7 @@ pub(super) fn fixed_test<'a>(
             None => never(),
         },
         Pattern::Scaled { by } => match by.parse::<f64>() {
-            Ok(by) => Box::new(move |at| is_scaled(before[at] as f64, after[at] as f64, by, 1.0)),
+            Ok(by) => Box::new(move |at| is_scaled(double(before[at]), double(after[at]), by, 1.0)),
             Err(_) => never(),
         },
         _ => never(),

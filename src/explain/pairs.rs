@@ -6,8 +6,11 @@ use arrow::datatypes::{DataType, TimeUnit};
 
 use super::pattern::Pattern;
 use super::{numbers, texts};
-use crate::compare::Numbers;
+use crate::compare::{Numbers, double, unit};
 use crate::metrics::value_text;
+
+/// Pairs that are looked at to guess a pattern; all of them decide whether it is one.
+const SAMPLE: usize = 2_048;
 
 /// Pairs of values, neither of them null.
 #[derive(Debug)]
@@ -57,8 +60,11 @@ impl Pairs {
         }
     }
 
-    /// The pattern that explains most of the pairs at these places, and how many.
+    /// The pattern that explains most of the pairs at these places, by a sample of them.
     pub(super) fn best(&self, places: &[usize]) -> Option<(Pattern, usize)> {
+        let step = places.len().div_ceil(SAMPLE).max(1);
+        let sample: Vec<usize> = places.iter().copied().step_by(step).collect();
+        let places = &sample;
         match self {
             Self::Fixed { before, after, unit } => {
                 numbers::best_fixed(before, after, *unit, places)
@@ -92,8 +98,8 @@ impl Pairs {
     pub(super) fn change(&self, place: usize) -> Option<f64> {
         match self {
             Self::Fixed { before, after, unit: Unit::Number { scale } } => {
-                let change = after[place].checked_sub(before[place])? as f64;
-                Some(change / 10_f64.powi(i32::from(*scale)))
+                let change = after[place].checked_sub(before[place])?;
+                Some(double(change) * unit(*scale))
             }
             Self::Float { before, after } => {
                 Some(after[place] - before[place]).filter(|change| change.is_finite())

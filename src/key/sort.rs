@@ -52,9 +52,9 @@ fn order_of(keys: &[Keys]) -> Vec<(usize, usize)> {
         let mut rows: Vec<(u128, (usize, usize))> =
             places.map(|(batch, row)| (packed[batch][row], (batch, row))).collect();
         if rows.len() < PARALLEL_ROWS {
-            rows.sort_unstable()
+            rows.sort_unstable();
         } else {
-            rows.par_sort_unstable()
+            rows.par_sort_unstable();
         }
         return rows.into_iter().map(|(_, place)| place).collect();
     }
@@ -63,9 +63,9 @@ fn order_of(keys: &[Keys]) -> Vec<(usize, usize)> {
         keys[one.0].compare(one.1, &keys[two.0], two.1)
     };
     if rows.len() < PARALLEL_ROWS {
-        rows.sort_by(by_key)
+        rows.sort_by(by_key);
     } else {
-        rows.par_sort_by(by_key)
+        rows.par_sort_by(by_key);
     }
     rows
 }
