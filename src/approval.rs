@@ -6,11 +6,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::candidate::{Scope, freeze};
-use crate::check::Verdict;
 use crate::dataset::{Dataset, Kind, Policy, Version, layout};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::identity::{Digest, from_json, to_json};
+use crate::ledger::{Standing, change_of, fold, load_dispositions};
 use crate::plan::{Plan, read_plan};
 use crate::publish::Past;
 use crate::report::{Report, current_report};
@@ -62,8 +62,8 @@ pub enum ApproveOutcome {
         /// How many the policy asks for.
         need: usize,
     },
-    /// The report's checks failed: there is nothing to approve.
-    ChecksFailed(Box<Report>),
+    /// Checks failed, or discrepancies are open: there is nothing to approve.
+    NotClear(Box<Standing>),
     /// This person may not approve it.
     NotAllowed(String),
 }
@@ -99,8 +99,10 @@ pub async fn approve(
             dataset.root()
         )));
     };
-    if report.verdict == Verdict::Fail {
-        return Ok(ApproveOutcome::ChecksFailed(Box::new(report)));
+    let said = load_dispositions(dataset, plan).await?;
+    let standing = Standing::of(&report, &fold(&report, &said, &policy)?);
+    if !standing.is_clear() {
+        return Ok(ApproveOutcome::NotClear(Box::new(standing)));
     }
     let actor = &person(actor);
     if let Some(reason) = reason_against(&policy, &makers(dataset, plan, &state).await?, actor) {
@@ -154,7 +156,7 @@ pub(crate) fn person(name: &str) -> String {
 }
 
 /// Everybody whose work a run's candidate is: planners, runners and SQL authors, also of the runs
-/// whose results it took over.
+/// whose results it took over, and those who disposed of its discrepancies.
 pub(crate) async fn makers(
     dataset: &Dataset,
     plan: &Plan,
@@ -174,6 +176,13 @@ pub(crate) async fn makers(
             }
         }
     }
+    // Who has called a discrepancy acceptable does not approve the result as well.
+    let change = change_of(plan)?;
+    for said in load_dispositions(dataset, plan).await? {
+        if said.change == change {
+            makers.insert(person(&said.actor));
+        }
+    }
     Ok(makers)
 }
 
@@ -182,7 +191,7 @@ fn reason_against(policy: &Policy, makers: &BTreeSet<String>, actor: &str) -> Op
     if makers.contains(actor) {
         let makers: Vec<&str> = makers.iter().map(String::as_str).collect();
         return Some(format!(
-            "{actor} made this candidate (planned it, ran it or wrote its SQL); approving is for somebody who is none of {}",
+            "{actor} made this candidate (planned it, ran it, wrote its SQL or disposed of its discrepancies); approving is for somebody who is none of {}",
             makers.join(", ")
         ));
     }

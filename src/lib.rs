@@ -14,6 +14,7 @@ pub mod error;
 pub mod explain;
 pub mod identity;
 pub mod key;
+pub mod ledger;
 pub mod metrics;
 pub mod parquet_file;
 pub mod plan;

@@ -15,7 +15,7 @@ use crate::check::{
     ComparedPartition, Finding, PartitionFacts, RangeFacts, ValueMeter, check_partition,
     check_range,
 };
-use crate::compare::{Diff, Equality, compare};
+use crate::compare::{Diff, compare};
 use crate::dataset::Dataset;
 use crate::error::{ErrorKind, Result, from_arrow, from_engine};
 use crate::metrics::{Meter, Metrics};
@@ -90,7 +90,7 @@ pub async fn try_partition(stores: &Stores, spec: &Spec, partition: &str) -> Res
     };
     let diff = match &before {
         None => None,
-        Some(before) => Some(compare(before, &rows, &spec.dataset.key, &Equality::default())?),
+        Some(before) => Some(compare(before, &rows, &spec.dataset.key, &spec.compare)?),
     };
     let metrics = meter.metrics();
     let mut findings = check_partition(
@@ -134,6 +134,7 @@ fn compared(
         production: Some(production),
         diff,
         balances: &[],
+        claims: &BTreeMap::new(),
     };
     let range = RangeFacts {
         planned: &[partition.to_owned()],

@@ -15,6 +15,7 @@ mod exercise;
 mod folders;
 mod golden;
 mod kills;
+mod ledger;
 mod live_writers;
 mod object_store;
 mod partitions;

@@ -3,12 +3,15 @@
 //! Checks that need one partition alone run already while it is computed, and again over the
 //! stored bytes; the others need the range.
 
+mod claims;
+mod expected;
 mod partition;
 mod range;
 mod values;
 
 use serde::{Deserialize, Serialize};
 
+pub use claims::{ClaimMeter, ClaimTallies, ClaimTally, Claims};
 pub use partition::{PartitionFacts, check_partition};
 pub use range::{ComparedPartition, RangeFacts, check_range};
 pub use values::{DomainMetrics, OutsideMetrics, ValueMeter};

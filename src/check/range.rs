@@ -1,11 +1,12 @@
 //! Checks over a whole candidate: coverage, expected differences, balances, totals.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::{Finding, percent};
+use super::expected::check_expectations;
+use super::{ClaimTallies, Finding};
 use crate::compare::Diff;
 use crate::metrics::Metrics;
-use crate::spec::{Checks, Count, Expect};
+use crate::spec::{Checks, Expect};
 
 /// What is known of one partition of the range.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct ComparedPartition<'a> {
     pub diff: &'a Diff,
     /// Each balance's two values, as text, in the order declared.
     pub balances: &'a [(String, String)],
+    /// What became of the claims about each difference.
+    pub claims: &'a ClaimTallies,
 }
 
 /// What is known of the range.
@@ -47,12 +50,7 @@ pub fn check_range(facts: &RangeFacts<'_>, declared: &Checks, expect: &Expect) -
     let mut findings = vec![coverage(facts)];
     findings.extend(facts.partitions.iter().map(agreement));
     findings.extend(facts.partitions.iter().map(planned));
-    findings.extend(expected_rows(facts, expect));
-    findings.extend(changed_columns(facts));
-    let new = facts.partitions.iter().filter(|partition| partition.production.is_none());
-    let new_rows = new.map(|partition| partition.diff.only_candidate).sum();
-    findings.extend(row_claims(&total, new_rows, expect, facts.whole));
-    findings.push(difference(&total, expect, facts.whole));
+    findings.extend(check_expectations(facts, &total, expect));
     findings.extend(balances(facts, declared));
     findings.extend(null_rate_changes(facts, declared));
     findings.extend(sum_changes(facts, declared));
@@ -110,116 +108,6 @@ fn disagreement(facts: &ComparedPartition<'_>) -> String {
         }
         None => format!("content {} stored, {} recorded", stored.content, recorded.content),
     }
-}
-
-/// Rows per partition and per batch against what production has, give or take what is allowed.
-fn expected_rows(facts: &RangeFacts<'_>, expect: &Expect) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut batches: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
-    for partition in facts.partitions {
-        let Some(production) = partition.production else { continue };
-        let (before, after) = (production.rows, partition.metrics.rows);
-        findings.push(rows_finding(before, after, expect).in_partition(partition.partition));
-        let sums = batches.entry(partition.batch).or_default();
-        (sums.0, sums.1) = (sums.0 + before, sums.1 + after);
-    }
-    for (batch, (before, after)) in batches {
-        findings.push(rows_finding(before, after, expect).in_batch(batch));
-    }
-    findings
-}
-
-fn rows_finding(before: u64, after: u64, expect: &Expect) -> Finding {
-    let may_grow = expect.added_rows.is_some_and(|count| count.max != Some(0));
-    let may_shrink = expect.removed_rows.is_some_and(|count| count.max != Some(0));
-    let holds = (after <= before || may_grow) && (after >= before || may_shrink);
-    let words = match (may_grow, may_shrink) {
-        (false, false) => format!("{before}, as production has"),
-        (true, false) => format!("{before} or more"),
-        (false, true) => format!("{before} or fewer"),
-        (true, true) => "any number, rows may come and go".to_owned(),
-    };
-    Finding::new("expected-rows", holds, words, after.to_string())
-}
-
-/// Only the columns that the change names may differ.
-fn changed_columns(facts: &RangeFacts<'_>) -> Vec<Finding> {
-    let mut unexpected: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
-    for partition in facts.partitions {
-        for (name, column) in &partition.diff.columns {
-            if !facts.changed_columns.contains(name) {
-                let held = unexpected.entry(name).or_insert((0, partition.partition));
-                held.0 += column.changed;
-            }
-        }
-    }
-    let names: Vec<&str> = facts.changed_columns.iter().map(String::as_str).collect();
-    let expected = format!("changes only in {}", names.join(", "));
-    if unexpected.is_empty() {
-        return vec![Finding::new("changed-columns", true, expected, "no other column differs")];
-    }
-    let each = unexpected.into_iter().map(|(name, (values, first))| {
-        let observed = format!("{values} values differ, first in {first}");
-        Finding::new("changed-columns", false, expected.clone(), observed).of_column(name)
-    });
-    each.collect()
-}
-
-fn row_claims(total: &Diff, new_rows: u64, expect: &Expect, whole: bool) -> Vec<Finding> {
-    let none = Count { max: Some(0), ..Count::default() };
-    let mut findings = Vec::new();
-    // Rows of partitions that production does not have are what the plan says.
-    let added = total.only_candidate - new_rows;
-    let claims = [
-        ("added-rows", Some(expect.added_rows.unwrap_or(none)), added),
-        ("removed-rows", Some(expect.removed_rows.unwrap_or(none)), total.only_production),
-        ("changed-rows", expect.changed_rows, total.changed),
-    ];
-    for (name, claim, rows) in claims {
-        let Some(claim) = claim else { continue };
-        let share = percent(rows, total.rows_production);
-        let observed = format!("{rows} rows ({share} of production)");
-        // Claims are about the whole run: a part of it need not show what the whole must, and a
-        // day may change more than its share. What is too much already is too much for the whole.
-        if let Some(min) = claim.min.filter(|_| whole) {
-            findings.push(Finding::new(
-                name,
-                rows >= min,
-                format!("at least {min}"),
-                observed.clone(),
-            ));
-        }
-        if let Some(max) = claim.max {
-            findings.push(Finding::new(
-                name,
-                rows <= max,
-                format!("at most {max}"),
-                observed.clone(),
-            ));
-        }
-        if let Some(fraction) = claim.max_fraction.filter(|_| whole) {
-            let holds = rows as f64 <= fraction.0 * total.rows_production as f64;
-            let expected = format!("at most {fraction} of production's rows");
-            findings.push(Finding::new(name, holds, expected, observed));
-        }
-    }
-    findings
-}
-
-/// A candidate equal to production is suspicious: the fix may have done nothing.
-fn difference(total: &Diff, expect: &Expect, whole: bool) -> Finding {
-    let observed = format!(
-        "{} changed, {} only in the candidate, {} only in production",
-        total.changed, total.only_candidate, total.only_production
-    );
-    let finding = Finding::new(
-        "any-difference",
-        !total.is_empty(),
-        "some difference to production",
-        observed,
-    );
-    let claims_some = expect.changed_rows.is_some_and(|count| count.min.is_some_and(|min| min > 0));
-    if claims_some && whole { finding } else { finding.warning() }
 }
 
 fn balances(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {

@@ -58,9 +58,12 @@ pub(super) async fn run(context: &Context, arguments: ApproveArguments) -> Resul
                 answer
             })
         }
-        ApproveOutcome::ChecksFailed(report) => {
-            let text = format!("not approved: checks failed\n{}", show::findings(&report.findings));
-            let value = serde_json::json!({ "approved": false, "reason": "checks failed", "findings": report.findings });
+        ApproveOutcome::NotClear(standing) => {
+            let text = format!("not approved: {}", show::standing(&standing));
+            let value = serde_json::json!({
+                "approved": false, "reason": "checks failed", "findings": standing.failed,
+                "open": standing.open,
+            });
             Ok(Answer::new(text, &value)?.exit(exit::FAILED))
         }
         ApproveOutcome::NotAllowed(reason) => {

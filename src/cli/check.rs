@@ -8,9 +8,9 @@ use super::answer::Answer;
 use super::context::Context;
 use super::{exit, show};
 use crate::candidate::{Scope, freeze};
-use crate::check::Verdict;
 use crate::compare::Diff;
 use crate::error::{Error, Result};
+use crate::ledger::{Discrepancy, Standing, fold, load_dispositions};
 use crate::report::{Report, check, current_report};
 use crate::run::RunState;
 
@@ -56,25 +56,34 @@ pub(super) async fn run(context: &Context, arguments: CheckArguments) -> Result<
         show::diff(&report.total),
         show::clusters(&report.clusters),
     );
-    let answer = Answer::new(text, &summary(&report, &digest))?;
-    Ok(match report.verdict {
-        Verdict::Fail => answer.exit(exit::FAILED),
-        Verdict::Pass | Verdict::Warn => {
-            let flag = scope_flag(scope);
-            answer.next(format!(
-                "{}{flag}",
-                context.command_for("<APPROVER>", "approve", &plan, &dataset)
-            ))
-        }
+    let policy = dataset.policy(&dataset.head().await?).await?;
+    let ledger = fold(&report, &load_dispositions(&dataset, &plan).await?, &policy)?;
+    let standing = Standing::of(&report, &ledger);
+    let text = if ledger.is_empty() { text } else { text + &super::ledger::listed(&ledger) };
+    let answer = Answer::new(text, &summary(&report, &digest, &ledger, standing.is_clear()))?;
+    let flag = scope_flag(scope);
+    Ok(if standing.is_clear() {
+        let approve = context.command_for("<APPROVER>", "approve", &plan, &dataset);
+        answer.next(format!("{approve}{flag}"))
+    } else if standing.open.is_empty() {
+        answer.exit(exit::FAILED)
+    } else {
+        let list = context.command("ledger list", &plan, &dataset);
+        answer.exit(exit::FAILED).next(format!("{list}{flag}"))
     })
 }
 
-fn summary(report: &Report, digest: &crate::identity::Digest) -> serde_json::Value {
+fn summary(
+    report: &Report,
+    digest: &crate::identity::Digest,
+    ledger: &[Discrepancy],
+    is_clear: bool,
+) -> serde_json::Value {
     serde_json::json!({
         "report": digest, "plan_id": report.plan, "scope": report.scope,
         "candidate": report.candidate, "base_version": report.base_version,
         "verdict": report.verdict, "findings": report.findings, "total": report.total,
-        "clusters": report.clusters,
+        "clusters": report.clusters, "discrepancies": ledger, "is_clear": is_clear,
         "partitions": report.partitions,
     })
 }

@@ -11,6 +11,7 @@ mod demo;
 mod diff;
 pub mod exit;
 mod init;
+mod ledger;
 mod live;
 mod plan;
 mod policy;
@@ -70,6 +71,8 @@ enum Command {
     Check(check::CheckArguments),
     /// Show how a checked candidate differs from production, or compare any two tables
     Diff(diff::DiffArguments),
+    /// Differences that no claim explains: list them, look at one, say what is to become of them
+    Ledger(ledger::LedgerArguments),
     /// Approve exactly what was checked
     Approve(approve::ApproveArguments),
     /// Make an approved candidate production, in one atomic commit
@@ -158,6 +161,7 @@ async fn answer(arguments: Arguments) -> Result<Answer> {
         Command::Status(arguments) => status::run(&context, arguments).await,
         Command::Check(arguments) => check::run(&context, arguments).await,
         Command::Diff(arguments) => diff::run(&context, arguments).await,
+        Command::Ledger(arguments) => ledger::run(&context, arguments).await,
         Command::Approve(arguments) => approve::run(&context, arguments).await,
         Command::Publish(arguments) => publish::run(&context, arguments).await,
         Command::Rollback(arguments) => rollback::run(&context, arguments).await,

@@ -64,11 +64,12 @@ pub(super) async fn run(context: &Context, arguments: PublishArguments) -> Resul
             let check = context.command("check", &plan, &dataset);
             Ok(not_ready(&reason)?.next(format!("{check}{}", scope_flag(scope))))
         }
-        PublishOutcome::ChecksFailed(report) => {
-            let text =
-                format!("not published: checks failed\n{}", show::findings(&report.findings));
-            let value =
-                serde_json::json!({ "outcome": "checks-failed", "findings": report.findings });
+        PublishOutcome::NotClear(standing) => {
+            let text = format!("not published: {}", show::standing(&standing));
+            let value = serde_json::json!({
+                "outcome": "checks-failed", "findings": standing.failed,
+                "open": standing.open,
+            });
             Ok(Answer::new(text, &value)?.exit(exit::FAILED))
         }
         PublishOutcome::Conflict(conflicts) => Ok(conflict(&conflicts, "published")?

@@ -7,6 +7,7 @@ use crate::check::{Finding, Verdict, percent};
 use crate::compare::{Diff, Example};
 use crate::explain::Cluster;
 use crate::identity::Real;
+use crate::ledger::Standing;
 
 /// Findings that are no pass, and how many there are of each verdict.
 pub(super) fn findings(findings: &[Finding]) -> String {
@@ -21,6 +22,19 @@ pub(super) fn findings(findings: &[Finding]) -> String {
     for finding in open.take(20) {
         let word = if finding.verdict == Verdict::Fail { "FAILED" } else { "warning" };
         text += &format!("  {word} {}\n", finding.line());
+    }
+    text
+}
+
+/// What stands between a report and an approval.
+pub(super) fn standing(standing: &Standing) -> String {
+    let mut text = String::new();
+    if !standing.failed.is_empty() {
+        text += &format!("checks failed\n{}", findings(&standing.failed));
+    }
+    if !standing.open.is_empty() {
+        text += &format!("{} discrepancies are open\n", standing.open.len());
+        text += &super::ledger::listed(&standing.open);
     }
     text
 }
@@ -55,19 +69,32 @@ pub(super) fn diff(diff: &Diff) -> String {
             }),
         );
     }
-    if !diff.examples.is_empty() {
-        text += "examples:\n";
-        text += &table(
-            &["key", "production", "candidate"],
-            diff.examples.iter().take(8).map(|example: &Example| {
-                let side = |values: &Option<BTreeMap<String, String>>| {
-                    values.as_ref().map_or("(no such row)".to_owned(), pairs)
-                };
-                vec![pairs(&example.key), side(&example.production), side(&example.candidate)]
-            }),
-        );
-    }
+    text += &examples(diff.examples.iter().take(8).map(|example| (None, example)));
     text
+}
+
+/// Rows side by side, with their partitions where they are told.
+pub(super) fn examples<'a>(rows: impl Iterator<Item = (Option<&'a str>, &'a Example)>) -> String {
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let with_partition = rows.iter().any(|(partition, _)| partition.is_some());
+    let headings = ["partition", "key", "production", "candidate"];
+    let skipped = usize::from(!with_partition);
+    let lines = rows.into_iter().map(|(partition, example)| {
+        let side = |values: &Option<BTreeMap<String, String>>| {
+            values.as_ref().map_or("(no such row)".to_owned(), pairs)
+        };
+        let cells = [
+            partition.unwrap_or_default().to_owned(),
+            pairs(&example.key),
+            side(&example.production),
+            side(&example.candidate),
+        ];
+        cells.into_iter().skip(skipped).collect()
+    });
+    format!("examples:\n{}", table(&headings[skipped..], lines))
 }
 
 /// The differences by what happened.

@@ -9,6 +9,7 @@ use crate::approval::load_approvals;
 use crate::candidate::{freeze, partitions_of};
 use crate::dataset::{Dataset, ForeignReport, Partition, Version, layout};
 use crate::error::Result;
+use crate::ledger::{Standing, fold, load_dispositions};
 use crate::plan::{Plan, read_plan};
 use crate::publish::{Past, next_scope};
 use crate::report::current_report;
@@ -195,8 +196,13 @@ async fn next_step(
     else {
         return Ok(step("check"));
     };
-    if !report.passed() {
+    let said = load_dispositions(dataset, plan).await?;
+    let standing = Standing::of(&report, &fold(&report, &said, &dataset.policy(&head).await?)?);
+    if !standing.failed.is_empty() {
         return Ok(step("check").map(|check| format!("the checks failed; see them again: {check}")));
+    }
+    if !standing.open.is_empty() {
+        return Ok(step("ledger list").map(|list| format!("discrepancies are open: {list}")));
     }
     let approvals = load_approvals(dataset, plan).await?;
     let approved = approvals.values().any(|approval| approval.report == digest);

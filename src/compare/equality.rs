@@ -18,8 +18,10 @@ use arrow::array::{
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{SortOptions, cast};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, TimeUnit};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
+
+use super::leaves::Leaves;
 
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 use crate::identity::Real;
@@ -78,7 +80,7 @@ impl Equality {
     ///
     /// # Errors
     /// `Invalid` with the column.
-    pub fn check(&self, types: &BTreeMap<String, DataType>) -> Result<()> {
+    pub(super) fn check(&self, types: &BTreeMap<String, DataType>) -> Result<()> {
         for (column, rule) in &self.0 {
             let Some(data_type) = types.get(column) else {
                 let known: Vec<&str> = types.keys().map(String::as_str).collect();
@@ -88,6 +90,19 @@ impl Equality {
             rule.check(column, data_type)?;
         }
         Ok(())
+    }
+
+    /// Whether all columns are compared exactly.
+    pub fn is_exact(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Checks that each rule fits its column of a schema.
+    ///
+    /// # Errors
+    /// `Invalid` with the column.
+    pub fn check_schema(&self, schema: &Schema) -> Result<()> {
+        self.check(&Leaves::of(schema, &[]).types(schema))
     }
 
     pub(super) fn rule(&self, column: &str) -> Option<&Rule> {

@@ -25,6 +25,27 @@ pub struct Example {
     pub candidate: Option<BTreeMap<String, String>>,
 }
 
+impl Example {
+    /// In one line: `id=7: price 1.00 → 1.10`.
+    pub fn line(&self) -> String {
+        let pairs = |values: &BTreeMap<String, String>| {
+            let each = values.iter().map(|(name, value)| format!("{name}={value}"));
+            each.collect::<Vec<_>>().join(" ")
+        };
+        let key = pairs(&self.key);
+        match (&self.production, &self.candidate) {
+            (Some(before), Some(after)) => {
+                let changes = before.iter().map(|(name, value)| {
+                    format!("{name} {value} → {}", after.get(name).map_or("", String::as_str))
+                });
+                format!("{key}: {}", changes.collect::<Vec<_>>().join(", "))
+            }
+            (Some(_), None) => format!("{key}: only in production"),
+            (None, _) => format!("{key}: only in the candidate"),
+        }
+    }
+}
+
 /// The first rows of each kind.
 #[derive(Debug, Default)]
 pub(super) struct Examples {

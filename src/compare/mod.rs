@@ -28,7 +28,7 @@ pub use columns::{ChangeSize, ColumnDiff};
 pub use comparer::{Changed, ChangedColumn, Comparer, Piece, Step};
 pub use equality::{Equality, Rule, Truncation};
 pub use examples::Example;
-pub(crate) use examples::lone as lone_example;
+pub(crate) use examples::{example as paired_example, lone as lone_example};
 pub(crate) use numbers::{Numbers, double, unit};
 
 use examples::EXAMPLES;

@@ -11,6 +11,7 @@
 //! runs/<plan id>/records/<partition>.<number>.<recipe>.json   the one result of a partition
 //! runs/<plan id>/{candidates,reports,approvals}/<digest>.json
 //! runs/<plan id>/{events,terms}/<time>-<id>.json
+//! changes/<change>/dispositions/<digest>.json  what was said of discrepancies
 //! metrics/<partition identity>.json         numbers of files that somebody has measured
 //! data/<attempt>/<hive suffix>/part-00000.parquet
 //! retained/<hash>/<hive suffix>/<name>      copies of superseded adopted files
@@ -112,6 +113,16 @@ pub fn attempt(plan: &Digest, partition: &str, attempt: &str, step: &str) -> Str
 /// One object of a run that is sorted by time: of kind `events` or `terms`.
 pub fn timed(plan: &Digest, kind: &str, at: DateTime<Utc>, id: &str) -> String {
     format!("{RUNS}/{plan}/{kind}/{}-{id}.json", at.format("%Y%m%dT%H%M%S%6fZ"))
+}
+
+/// The folder of what was said about a change.
+pub fn dispositions(change: &Digest) -> String {
+    format!("changes/{change}/dispositions")
+}
+
+/// One disposition.
+pub fn disposition(change: &Digest, digest: &Digest) -> String {
+    format!("{}/{digest}.json", dispositions(change))
 }
 
 /// The metrics of the files of a partition, by their identity.

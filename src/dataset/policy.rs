@@ -28,6 +28,9 @@ pub struct Policy {
     /// Whether superseded adopted files are copied into the control prefix before a publish, so
     /// that a rollback is possible whatever happens to them.
     pub retain_superseded: bool,
+    /// A discrepancy of at most this many values blocks no publish.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub immaterial_values: u64,
     /// What every plan must state.
     pub require: BTreeSet<PolicyField>,
     /// Ceilings of a spec's limits.
@@ -72,6 +75,12 @@ pub struct Limits {
     pub source_queries: Option<u64>,
 }
 
+/// Policies that were stored before there was the rule keep their digests.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -81,6 +90,7 @@ impl Default for Policy {
             unsigned_approvals: true,
             publish_by_batch: false,
             retain_superseded: true,
+            immaterial_values: 0,
             require: BTreeSet::new(),
             limits: Limits::default(),
         }

@@ -44,7 +44,7 @@ struct Row {
 fn row(id: i64, dice: &mut Dice) -> Row {
     Row {
         id,
-        carrier: *dice.among::<&str>(&["AA", "DL", "UA", "WN"]),
+        carrier: dice.among::<&str>(&["AA", "DL", "UA", "WN"]),
         price: Some(i128::from(dice.below(1_000_000) + 100)),
         amount: dice.below(1_000_000) as f64 / 64.0 + 1.0,
         quantity: i64::try_from(dice.below(1_000)).unwrap() + 1,
@@ -114,7 +114,7 @@ fn causes(dice: &mut Dice) -> Vec<Cause> {
             "quantity",
             false,
             Box::new(|row, dice| {
-                row.quantity = 2_000 + i64::try_from(dice.below(1 << 40)).unwrap()
+                row.quantity = 2_000 + i64::try_from(dice.below(1 << 40)).unwrap();
             }),
         ),
         ("status", true, Box::new(|row, _| row.status = "void".to_owned())),
@@ -147,7 +147,7 @@ fn compared(before: &[Row], after: &[Row], mut see: impl FnMut(&Piece)) {
                 comparer.feed(Origin::Production, left.next()).unwrap();
             }
             Step::Feed(Origin::Candidate) => {
-                comparer.feed(Origin::Candidate, right.next()).unwrap()
+                comparer.feed(Origin::Candidate, right.next()).unwrap();
             }
             Step::Compared(piece) => see(&piece),
             Step::Unordered(_) => panic!("rows are in order"),

@@ -12,6 +12,7 @@ use super::{
     Provenance, SourcePin, Terms, pin, saved,
 };
 use crate::calendar::{Calendar, Interval, Range};
+use crate::check::Claims;
 use crate::dataset::{Dataset, Definition, Partitions, Policy, PolicyField, Version};
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -91,6 +92,9 @@ pub async fn build(
         .map_err(|error| error.with("sql", &name))?;
     check_as_of(as_of, &prepared)?;
     check_balances(spec, &tables, &definition, &parameters).await?;
+    Claims::new(&spec.expect, &spec.change.columns, &definition.file_schema()?)?;
+    spec.compare.check_schema(&*definition.file_schema()?)?;
+    check_identical(spec, &intervals)?;
     measure_reads(&mut sources, &prepared);
 
     let pins: BTreeMap<String, SourcePin> =
@@ -157,7 +161,8 @@ pub(crate) fn agree(spec: &Spec, definition: &Definition) -> Result<Calendar> {
         .chain(checks.null_rate.keys().map(|name| ("checks.null_rate", name)))
         .chain(checks.sum.keys().map(|name| ("checks.sum", name)))
         .chain(checks.domain.keys().map(|name| ("checks.domain", name)))
-        .chain(checks.range.keys().map(|name| ("checks.range", name)));
+        .chain(checks.range.keys().map(|name| ("checks.range", name)))
+        .chain(spec.expect.net_change.keys().map(|name| ("expect.net_change", name)));
     for (place, name) in mentioned {
         if !names.contains(&name.as_str()) {
             return Err(Error::invalid(format!(
@@ -246,6 +251,17 @@ async fn check_balances(
     Ok(())
 }
 
+/// Partitions that must stay as they are must be partitions of the range.
+fn check_identical(spec: &Spec, intervals: &[Interval]) -> Result<()> {
+    let named = |name: &&String| !intervals.iter().any(|interval| &&interval.name == name);
+    match spec.expect.identical_partitions.iter().find(named) {
+        None => Ok(()),
+        Some(name) => Err(Error::invalid(format!(
+            "expect.identical_partitions names {name:?}, which is no partition of the range"
+        ))),
+    }
+}
+
 /// How many bytes of each file the query reads.
 fn measure_reads(sources: &mut BTreeMap<String, PinnedSource>, prepared: &Prepared) {
     let none = BTreeSet::new();
@@ -302,6 +318,7 @@ impl Context<'_> {
             partitions: Vec::new(),
             checks: self.spec.checks.clone(),
             expect: self.spec.expect.clone(),
+            compare: self.spec.compare.clone(),
             publish_unit: self.spec.publish.unit,
         }
     }

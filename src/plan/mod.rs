@@ -19,6 +19,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::calendar::{Calendar, Interval, Span};
+use crate::compare::Equality;
 use crate::dataset::{ColumnDef, Definition, TimeKind};
 use crate::error::Result;
 use crate::identity::Digest;
@@ -91,6 +92,9 @@ pub struct Decides {
     pub checks: Checks,
     /// Declared expectations.
     pub expect: Expect,
+    /// When values are equal, by column; exactly unless said otherwise.
+    #[serde(default, skip_serializing_if = "Equality::is_exact")]
+    pub compare: Equality,
     /// Whole run or batch by batch.
     pub publish_unit: Unit,
 }

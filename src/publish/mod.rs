@@ -19,6 +19,7 @@ use crate::dataset::{
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::identity::Digest;
+use crate::ledger::{Standing, fold, load_dispositions};
 use crate::plan::Plan;
 use crate::report::{Report, current_report};
 use crate::run::{RunState, check_dataset, check_expiry};
@@ -58,8 +59,8 @@ pub enum PublishOutcome {
     NotComputed(String),
     /// There is no report about the candidate and production as it is now.
     NotChecked(String),
-    /// The report's checks failed.
-    ChecksFailed(Box<Report>),
+    /// Checks failed, or discrepancies are open.
+    NotClear(Box<Standing>),
     /// Production is not what was compared; nothing was published.
     Conflict(Vec<ConflictedPartition>),
     /// Outside the declared window.
@@ -202,8 +203,10 @@ async fn prepare(
     else {
         return not_current(dataset, plan, scope, &digest, &production).await.map(Err);
     };
-    if !report.passed() {
-        return Ok(Err(PublishOutcome::ChecksFailed(Box::new(report))));
+    let said = load_dispositions(dataset, plan).await?;
+    let standing = Standing::of(&report, &fold(&report, &said, &policy)?);
+    if !standing.is_clear() {
+        return Ok(Err(PublishOutcome::NotClear(Box::new(standing))));
     }
     let approvals = load_approvals(dataset, plan).await?;
     let undone_in = past.undone(scope).map_or(0, |(_, by)| by.number());

@@ -5,6 +5,7 @@
 //! unknown parameters and comparisons of different kinds of time, and names what depends on the
 //! order of rows; [`Session`] runs it.
 
+mod condition;
 mod conform;
 mod gate;
 mod order;
@@ -14,6 +15,7 @@ mod prepared;
 mod session;
 mod time_kinds;
 
+pub use condition::RowCondition;
 pub use conform::{check_output, conform};
 pub use gate::Query;
 pub use parameters::Parameters;

@@ -4,12 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::DFSchema;
 use datafusion::common::config::SpillCompression;
+use datafusion::error::Result as EngineResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{LogicalPlan, SortExpr};
+use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext, col};
 
@@ -124,6 +127,20 @@ impl Session {
             .statement_to_plan(query.statement().clone())
             .await
             .map_err(|error| from_engine(ErrorKind::Invalid, "the SQL cannot be planned", error))
+    }
+
+    /// An expression over columns.
+    pub(super) fn expression(&self, sql: &str, columns: &DFSchema) -> EngineResult<Expr> {
+        self.context.state().create_logical_expr(sql, columns)
+    }
+
+    /// The same, ready to be computed.
+    pub(super) fn physical(
+        &self,
+        expression: Expr,
+        columns: &DFSchema,
+    ) -> EngineResult<Arc<dyn PhysicalExpr>> {
+        self.context.state().create_physical_expr(expression, columns)
     }
 
     pub(super) fn optimize(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {

@@ -8,8 +8,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::look::{Checker, Looked};
 use super::{FORMAT, Report};
 use crate::candidate::{Candidate, Scope, freeze, partitions_of};
-use crate::check::{ComparedPartition, RangeFacts, Verdict, check_range, verdict};
-use crate::compare::{Diff, Equality};
+use crate::check::{Claims, ComparedPartition, RangeFacts, check_range, verdict};
+use crate::compare::Diff;
 use crate::dataset::{Dataset, layout};
 use crate::diff::{DiffOptions, spill_folder};
 use crate::error::Result;
@@ -48,10 +48,15 @@ pub async fn check(
         production: dataset.partitions(&head).await?,
         options: DiffOptions {
             key: plan.decides.key.clone(),
-            equality: Equality::default(),
+            equality: plan.decides.compare.clone(),
             memory: share_of_memory(plan),
             spill: (spill.path().to_owned(), plan.terms.limits.spill.as_u64()),
         },
+        claims: Arc::new(Claims::new(
+            &plan.decides.expect,
+            &plan.decides.changed_columns,
+            &plan.decides.definition.file_schema()?,
+        )?),
     };
     let checker = Arc::new(checker);
     let batches = batch_numbers(plan)?;
@@ -107,6 +112,7 @@ fn assemble(
     mut looked: Vec<Looked>,
 ) -> Result<Report> {
     let explained = looked.iter_mut().map(|one| std::mem::take(&mut one.explained)).collect();
+    let unexplained = looked.iter_mut().map(|one| std::mem::take(&mut one.unexplained)).collect();
     let decides = &plan.decides;
     let planned = partitions_of(plan, candidate.scope)?;
     let facts: Vec<ComparedPartition<'_>> = looked
@@ -120,6 +126,7 @@ fn assemble(
             production: one.report.base.as_ref().map(|base| &base.metrics),
             diff: &one.report.diff,
             balances: &one.balances,
+            claims: &one.claims,
         })
         .collect();
     let range = RangeFacts {
@@ -142,14 +149,8 @@ fn assemble(
         partitions: looked.into_iter().map(|one| (one.name, one.report)).collect(),
         total,
         clusters: explain_all(explained)?,
+        unexplained: explain_all(unexplained)?,
         verdict: verdict(&findings),
         findings,
     })
-}
-
-impl Report {
-    /// Whether it can be approved.
-    pub fn passed(&self) -> bool {
-        self.verdict != Verdict::Fail
-    }
 }

@@ -8,7 +8,9 @@ use futures::StreamExt as _;
 
 use super::stored::{find_metrics, store_metrics};
 use super::{BaseReport, PartitionReport, verified_table};
-use crate::check::{Finding, PartitionFacts, ValueMeter, check_partition};
+use crate::check::{
+    ClaimMeter, ClaimTallies, Claims, Finding, PartitionFacts, ValueMeter, check_partition,
+};
 use crate::compare::{Diff, Origin, Piece};
 use crate::dataset::{DataFile, Dataset, Partition, Partitions, identity_of};
 use crate::diff::{DiffOptions, Rows, Witness, compare_rows};
@@ -34,6 +36,8 @@ pub(super) struct Looked {
     pub(super) findings: Vec<Finding>,
     pub(super) balances: Vec<(String, String)>,
     pub(super) explained: Explained,
+    pub(super) claims: ClaimTallies,
+    pub(super) unexplained: Explained,
 }
 
 /// Everything that looking at a partition needs.
@@ -44,6 +48,7 @@ pub(super) struct Checker {
     pub(super) schema: SchemaRef,
     pub(super) production: Partitions,
     pub(super) options: DiffOptions,
+    pub(super) claims: Arc<Claims>,
 }
 
 /// Measures both sides while they are compared.
@@ -55,6 +60,7 @@ struct Measured {
     sorted: bool,
     has_interval: bool,
     explainer: Explainer,
+    claims: ClaimMeter,
 }
 
 impl Measured {
@@ -100,7 +106,8 @@ impl Witness for Measuring<'_> {
     }
 
     fn piece(&mut self, piece: &Piece) -> Result<()> {
-        self.measured.explainer.see(piece)
+        self.measured.explainer.see(piece)?;
+        self.measured.claims.see(piece)
     }
 }
 
@@ -153,6 +160,7 @@ impl Checker {
         // Once published, these files are production: their numbers need no second look then.
         self.keep(&identity_of(name, &record.files)?, metrics.clone()).await?;
         let balances = self.balances(partition, record).await?;
+        let (claims, unexplained) = measured.claims.finish()?;
         Ok(Looked {
             name: name.clone(),
             batch,
@@ -162,6 +170,8 @@ impl Checker {
             findings,
             balances,
             explained: measured.explainer.finish()?,
+            claims,
+            unexplained,
         })
     }
 
@@ -181,6 +191,7 @@ impl Checker {
             sorted: false,
             has_interval: self.schema.field_with_name(&column.column).is_ok(),
             explainer: Explainer::new(&partition.interval.name, &decides.key),
+            claims: ClaimMeter::new(&self.claims, &partition.interval.name, &decides.key),
         })
     }
 

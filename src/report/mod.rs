@@ -48,6 +48,9 @@ pub struct Report {
     /// The differences by what happened, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<Cluster>,
+    /// Those that no claim of the spec explains: the discrepancies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unexplained: Vec<Cluster>,
     /// Every check's result.
     pub findings: Vec<Finding>,
     /// The worst of them.

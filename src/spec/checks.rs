@@ -103,6 +103,19 @@ pub struct Expect {
     /// Rows only in production; absent: none are expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed_rows: Option<Count>,
+    /// By column, what must be true wherever its value changes: SQL over `production.*` and
+    /// `candidate.*`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub changed_values: BTreeMap<String, String>,
+    /// What must be true of every changed row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_rows_where: Option<String>,
+    /// By column of numbers, bounds on the sum of all changes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub net_change: BTreeMap<String, Bounds>,
+    /// Partitions in which nothing may differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub identical_partitions: Vec<String>,
 }
 
 /// Bounds on a count of rows.
@@ -135,6 +148,10 @@ impl Expect {
             let Some(count) = count else { continue };
             ordered(name, count.min.map(|n| n as f64), count.max.map(|n| n as f64))?;
             share(name, count.max_fraction)?;
+        }
+        for (column, bounds) in &self.net_change {
+            let name = format!("net_change.{column}");
+            ordered(&name, bounds.min.map(|r| r.0), bounds.max.map(|r| r.0))?;
         }
         Ok(())
     }

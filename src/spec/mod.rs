@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use crate::calendar::{Calendar, Every, Range, Span};
 use crate::error::{Error, Result};
 
+use crate::compare::Equality;
+
 pub use checks::{Balance, Bounds, Checks, Count, Expect, NullRate, RowBounds, SumBounds};
 pub use limits::Limits;
 pub use parameters::{Parameter, StoredParameter};
@@ -53,6 +55,9 @@ pub struct Spec {
     /// What must hold of the difference to production.
     #[serde(default)]
     pub expect: Expect,
+    /// When values are equal, by column; exactly unless said otherwise.
+    #[serde(default)]
+    pub compare: Equality,
     /// How the result becomes production.
     #[serde(default)]
     pub publish: PublishSpec,

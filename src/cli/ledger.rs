@@ -1,0 +1,266 @@
+//! `ledger`: differences that no claim explains, and what is said of them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::answer::{Answer, table, thousands};
+use super::check::{scope_flag, scope_of};
+use super::context::Context;
+use super::{exit, show};
+use crate::candidate::freeze;
+use crate::dataset::{Dataset, Policy};
+use crate::error::{Error, Result};
+use crate::identity::Real;
+use crate::ledger::{Discrepancy, DisposeOutcome, State, dispose, export, fold, load_dispositions};
+use crate::plan::Plan;
+use crate::report::current_report;
+use crate::run::RunState;
+
+#[derive(Debug, Args)]
+pub(super) struct LedgerArguments {
+    #[command(subcommand)]
+    command: LedgerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LedgerCommand {
+    /// List the discrepancies of a checked run
+    List(ListArguments),
+    /// Show one discrepancy's rows side by side
+    Explain(ExplainArguments),
+    /// Say what is to become of discrepancies
+    Dispose(DisposeArguments),
+}
+
+#[derive(Debug, Args)]
+struct ListArguments {
+    /// The plan: the beginning of its id
+    plan: String,
+    /// One batch, counted from 1; else the whole run
+    #[arg(long)]
+    batch: Option<usize>,
+    /// Write the list to a new file: .parquet or .csv
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct ExplainArguments {
+    /// The discrepancy: the beginning of its id
+    id: String,
+    /// The plan: the beginning of its id
+    plan: String,
+    /// One batch, counted from 1; else the whole run
+    #[arg(long)]
+    batch: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+struct DisposeArguments {
+    /// The plan: the beginning of its id
+    plan: String,
+    /// Which: the beginning of an id, `column=NAME`, or `all`
+    #[arg(required = true)]
+    which: Vec<String>,
+    /// What is said of them; `expected` and `accepted` are for the dataset's owners
+    #[arg(long, value_enum)]
+    state: GivenState,
+    /// Why
+    #[arg(long)]
+    reason: String,
+    /// One batch, counted from 1; else the whole run
+    #[arg(long)]
+    batch: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum GivenState {
+    Open,
+    Expected,
+    Accepted,
+    ToFix,
+}
+
+impl From<GivenState> for State {
+    fn from(given: GivenState) -> Self {
+        match given {
+            GivenState::Open => Self::Open,
+            GivenState::Expected => Self::Expected,
+            GivenState::Accepted => Self::Accepted,
+            GivenState::ToFix => Self::ToFix,
+        }
+    }
+}
+
+pub(super) async fn run(context: &Context, arguments: LedgerArguments) -> Result<Answer> {
+    match arguments.command {
+        LedgerCommand::List(arguments) => list(context, arguments).await,
+        LedgerCommand::Explain(arguments) => explain(context, arguments).await,
+        LedgerCommand::Dispose(arguments) => say(context, arguments).await,
+    }
+}
+
+/// The ledger of a plan's current report.
+async fn ledger_of(
+    context: &Context,
+    plan: &str,
+    batch: Option<usize>,
+) -> Result<(Dataset, Plan, Policy, Vec<Discrepancy>)> {
+    let (dataset, plan) = context.plan(plan).await?;
+    let scope = scope_of(batch);
+    let state = RunState::load(&dataset, &plan).await?;
+    let (_, candidate) = freeze(&dataset, &plan, scope, &state).await?;
+    let head = dataset.head().await?;
+    let policy = dataset.policy(&head).await?;
+    let production = dataset.partitions(&head).await?;
+    let Some((report, _)) = current_report(&dataset, &plan, &candidate, &production).await? else {
+        return Err(Error::stale(
+            "there is no report about this candidate and production as it is now",
+        )
+        .hint(format!(
+            "check it first: {}{}",
+            context.command("check", &plan, &dataset),
+            scope_flag(scope)
+        )));
+    };
+    let said = load_dispositions(&dataset, &plan).await?;
+    let ledger = fold(&report, &said, &policy)?;
+    Ok((dataset, plan, policy, ledger))
+}
+
+async fn list(context: &Context, arguments: ListArguments) -> Result<Answer> {
+    let (dataset, plan, _, ledger) = ledger_of(context, &arguments.plan, arguments.batch).await?;
+    if let Some(file) = &arguments.export {
+        export(&ledger, file)?;
+    }
+    let value = serde_json::json!({ "plan_id": plan.id, "discrepancies": ledger });
+    let answer = Answer::new(listed(&ledger), &value)?;
+    let blocking = ledger.iter().find(|one| one.blocks);
+    Ok(match blocking {
+        None => answer,
+        Some(one) => {
+            let verb = format!("ledger explain {}", one.id);
+            let flag = scope_flag(scope_of(arguments.batch));
+            answer.next(format!("{}{flag}", context.command(&verb, &plan, &dataset)))
+        }
+    })
+}
+
+/// The discrepancies as a table.
+pub(super) fn listed(ledger: &[Discrepancy]) -> String {
+    if ledger.is_empty() {
+        return "no discrepancy: the spec's claims explain every difference\n".to_owned();
+    }
+    let blocking = ledger.iter().filter(|one| one.blocks).count();
+    let mut text = format!("{} discrepancies, {blocking} of them block a publish\n", ledger.len());
+    let optional = |value: Option<Real>| value.map_or("-".to_owned(), |value| value.to_string());
+    text += &table(
+        &["id", "what", "values", "from", "to", "net change", "state"],
+        ledger.iter().map(|one| {
+            let cluster = &one.cluster;
+            let state = match &one.reopened {
+                Some(why) => format!("open again: {why}"),
+                None => one.state.name().to_owned(),
+            };
+            vec![
+                one.id.clone(),
+                cluster.line(),
+                thousands(cluster.values),
+                cluster.first.clone(),
+                cluster.last.clone(),
+                optional(cluster.net_change),
+                state,
+            ]
+        }),
+    );
+    text
+}
+
+async fn explain(context: &Context, arguments: ExplainArguments) -> Result<Answer> {
+    let (_, plan, _, ledger) = ledger_of(context, &arguments.plan, arguments.batch).await?;
+    let one = chosen(&ledger, &[arguments.id])?.remove(0);
+    let cluster = &one.cluster;
+    let mut text = format!(
+        "{} {}\n  {} values in {} partitions, {} to {}; owner of the change: {}\n",
+        one.id,
+        cluster.line(),
+        thousands(cluster.values),
+        cluster.partitions,
+        cluster.first,
+        cluster.last,
+        plan.terms.owner
+    );
+    if let (Some(net), Some(largest)) = (cluster.net_change, cluster.largest_change) {
+        text += &format!("  all changes together {net}, the largest {largest}\n");
+    }
+    match (&one.disposition, &one.reopened) {
+        (None, _) => text += "  open: nobody has said anything of it\n",
+        (Some(said), None) => {
+            text += &format!("  {} by {}: {}\n", said.state.name(), said.actor, said.reason);
+        }
+        (Some(said), Some(why)) => {
+            text += &format!(
+                "  open again, {why}; {} called it {}: {}\n",
+                said.actor,
+                said.state.name(),
+                said.reason
+            );
+        }
+    }
+    text += &show::examples(
+        cluster.examples.iter().map(|example| (Some(example.partition.as_str()), &example.row)),
+    );
+    Answer::new(text, &one)
+}
+
+/// The discrepancies that words mean.
+fn chosen(ledger: &[Discrepancy], which: &[String]) -> Result<Vec<Discrepancy>> {
+    let mut found: Vec<Discrepancy> = Vec::new();
+    for word in which {
+        let fits = |one: &&Discrepancy| match word.split_once('=') {
+            Some(("column", name)) => one.cluster.column.as_deref() == Some(name),
+            _ => word == "all" || one.id.starts_with(word.as_str()),
+        };
+        let here: Vec<&Discrepancy> = ledger.iter().filter(fits).collect();
+        if here.is_empty() {
+            let known: Vec<&str> = ledger.iter().map(|one| one.id.as_str()).collect();
+            return Err(Error::invalid(format!("no discrepancy is called {word:?}"))
+                .hint(format!("the ledger has: {}", known.join(", "))));
+        }
+        for one in here {
+            if !found.iter().any(|held| held.id == one.id) {
+                found.push(one.clone());
+            }
+        }
+    }
+    Ok(found)
+}
+
+async fn say(context: &Context, arguments: DisposeArguments) -> Result<Answer> {
+    let (dataset, plan, policy, ledger) =
+        ledger_of(context, &arguments.plan, arguments.batch).await?;
+    let chosen = chosen(&ledger, &arguments.which)?;
+    let actor = context.actor()?;
+    let said = (chosen.as_slice(), arguments.state.into(), arguments.reason.as_str());
+    match dispose(&dataset, &plan, &policy, said, &actor, &context.env).await? {
+        DisposeOutcome::Disposed(dispositions) => {
+            let mut text = String::new();
+            for one in &chosen {
+                text += &format!(
+                    "{} {}: {}\n",
+                    one.id,
+                    State::from(arguments.state).name(),
+                    one.cluster.line()
+                );
+            }
+            let answer = Answer::new(text, &serde_json::json!({ "dispositions": dispositions }))?;
+            let next = context.command("ledger list", &plan, &dataset);
+            Ok(answer.next(format!("{next}{}", scope_flag(scope_of(arguments.batch)))))
+        }
+        DisposeOutcome::NotAllowed(reason) => {
+            let value = serde_json::json!({ "disposed": false, "reason": reason });
+            Ok(Answer::new(format!("not disposed: {reason}\n"), &value)?.exit(exit::FAILED))
+        }
+    }
+}

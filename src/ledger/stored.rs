@@ -1,0 +1,96 @@
+//! Dispositions as objects of a change.
+
+use super::{Discrepancy, Disposition, FORMAT, State};
+use crate::approval::person;
+use crate::dataset::{Dataset, Policy, layout};
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::identity::{Digest, from_json, to_json};
+use crate::plan::Plan;
+use crate::storage::Created;
+
+/// What became of a disposition.
+#[derive(Debug)]
+#[must_use]
+pub enum DisposeOutcome {
+    /// They are stored.
+    Disposed(Vec<Disposition>),
+    /// This person may not say that.
+    NotAllowed(String),
+}
+
+/// The change that a plan belongs to: plans of one dataset for one reason and owner are tries at
+/// the same change.
+///
+/// # Errors
+/// `Internal` only.
+pub fn change_of(plan: &Plan) -> Result<Digest> {
+    Digest::of_json(&("change 1", &plan.decides.dataset, &plan.terms.reason, &plan.terms.owner))
+}
+
+/// Everything that was said about a change, in any order.
+///
+/// # Errors
+/// `Corrupt` when one was changed after it was made.
+pub async fn load_dispositions(dataset: &Dataset, plan: &Plan) -> Result<Vec<Disposition>> {
+    let folder = layout::dispositions(&change_of(plan)?);
+    let mut found = Vec::new();
+    for object in dataset.control().list(&folder).await?.objects {
+        let Some(bytes) = dataset.control().read(&object.path).await? else { continue };
+        let disposition: Disposition = from_json(&bytes, &object.path)?;
+        if !object.path.contains(Digest::of_json(&disposition)?.as_str()) {
+            return Err(Error::corrupt("a disposition's content does not match its name")
+                .with("object", &object.path));
+        }
+        found.push(disposition);
+    }
+    Ok(found)
+}
+
+/// Says something of discrepancies. What lets a publish go ahead is for the dataset's owners.
+///
+/// # Errors
+/// `Invalid` for an empty reason.
+pub async fn dispose(
+    dataset: &Dataset,
+    plan: &Plan,
+    policy: &Policy,
+    (discrepancies, state, reason): (&[Discrepancy], State, &str),
+    actor: &str,
+    env: &Env,
+) -> Result<DisposeOutcome> {
+    if reason.trim().is_empty() {
+        return Err(Error::invalid("a disposition needs a reason")
+            .hint("say --reason, in words that somebody understands a year from now"));
+    }
+    let is_owner = policy.owners.iter().any(|owner| person(owner) == person(actor));
+    if state.settles() && !is_owner {
+        let owners: Vec<&str> = policy.owners.iter().map(String::as_str).collect();
+        return Ok(DisposeOutcome::NotAllowed(format!(
+            "only the dataset's owners ({}) can call a discrepancy {}, not {actor}",
+            owners.join(", "),
+            state.name()
+        )));
+    }
+    let change = change_of(plan)?;
+    let mut stored = Vec::new();
+    for one in discrepancies {
+        let disposition = Disposition {
+            format: FORMAT,
+            change: change.clone(),
+            discrepancy: one.id.clone(),
+            state,
+            reason: reason.trim().to_owned(),
+            actor: person(actor),
+            at: env.now(),
+            plan: plan.id.clone(),
+            values: one.cluster.values,
+            net_change: one.cluster.net_change,
+        };
+        let path = layout::disposition(&change, &Digest::of_json(&disposition)?);
+        let (Created::New(_) | Created::Exists) =
+            dataset.control().create(&path, to_json(&disposition)?).await?;
+        stored.push(disposition);
+    }
+    Ok(DisposeOutcome::Disposed(stored))
+}
