@@ -1,11 +1,13 @@
 //! The least and greatest value of a column, by total order.
 
+use std::sync::Arc;
+
 use arrow::array::{
-    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray as _, PrimitiveArray,
-    UInt32Array, downcast_primitive_array, make_comparator,
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray as _, Float64Array,
+    PrimitiveArray, StringViewArray, downcast_primitive_array, make_comparator,
 };
-use arrow::compute::{SortOptions, take};
-use arrow::datatypes::DataType;
+use arrow::compute::{SortOptions, cast, max, max_string_view, min, min_string_view};
+use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::error::{ErrorKind, Result, from_arrow};
@@ -22,9 +24,8 @@ impl Bounds {
     pub(super) fn update(&mut self, array: &ArrayRef) -> Result<()> {
         let fail = |error| from_arrow(ErrorKind::Unsupported, "compare values of a column", error);
         let Some((least, greatest)) = extremes(array).map_err(fail)? else { return Ok(()) };
-        let one = |row: u32| take(array, &UInt32Array::from(vec![row]), None).map_err(fail);
-        self.offer(one(least)?, false)?;
-        self.offer(one(greatest)?, true)
+        self.offer(least, false)?;
+        self.offer(greatest, true)
     }
 
     fn offer(&mut self, value: ArrayRef, greatest: bool) -> Result<()> {
@@ -55,46 +56,72 @@ impl Bounds {
     }
 }
 
-/// The rows of the least and greatest value of an array, leaving out nulls and NaN.
-fn extremes(array: &ArrayRef) -> Result<Option<(u32, u32)>, arrow::error::ArrowError> {
-    let found = downcast_primitive_array! {
-        array => extremes_of_primitives(array),
-        _ => extremes_by_comparing(array)?
-    };
-    let place = |row: usize| u32::try_from(row).unwrap_or(u32::MAX);
-    Ok(found.map(|(least, greatest)| (place(least), place(greatest))))
+type Extremes = Result<Option<(ArrayRef, ArrayRef)>, arrow::error::ArrowError>;
+
+/// The least and greatest value of an array, leaving out nulls and NaN.
+fn extremes(array: &ArrayRef) -> Extremes {
+    match array.data_type() {
+        DataType::Float64 => return Ok(float_extremes(array)),
+        DataType::Float32 | DataType::Float16 => {
+            let Some((least, greatest)) = float_extremes(&cast(array, &DataType::Float64)?) else {
+                return Ok(None);
+            };
+            // Each was exact in the narrower type.
+            let (least, greatest) =
+                (cast(&least, array.data_type())?, cast(&greatest, array.data_type())?);
+            return Ok(Some((least, greatest)));
+        }
+        DataType::Utf8View => {
+            let values = array.as_string_view();
+            let found = min_string_view(values).zip(max_string_view(values));
+            return Ok(found.map(|(least, greatest)| (one_text(least), one_text(greatest))));
+        }
+        _ => {}
+    }
+    downcast_primitive_array! {
+        array => Ok(extremes_of_primitives(array)),
+        _ => {
+            let Some((least, greatest)) = extremes_by_comparing(array)? else { return Ok(None) };
+            Ok(Some((array.slice(least, 1), array.slice(greatest, 1))))
+        }
+    }
 }
 
-fn extremes_of_primitives<T>(array: &PrimitiveArray<T>) -> Option<(usize, usize)>
+fn one_text(text: &str) -> ArrayRef {
+    Arc::new(StringViewArray::from_iter_values([text]))
+}
+
+fn extremes_of_primitives<T>(array: &PrimitiveArray<T>) -> Option<(ArrayRef, ArrayRef)>
 where
     T: ArrowPrimitiveType,
     T::Native: ArrowNativeTypeOp,
 {
-    let mut found: Option<[(usize, T::Native); 2]> = None;
-    let values = array.values();
-    let mut see = |row: usize| {
-        let value = values[row];
-        // Only NaN differs from itself.
-        #[expect(clippy::eq_op, reason = "the one portable test for NaN over all native types")]
-        if value != value {
-            return;
-        }
-        match &mut found {
-            None => found = Some([(row, value); 2]),
-            Some([least, greatest]) => {
-                if value.is_lt(least.1) {
-                    *least = (row, value);
-                } else if value.is_gt(greatest.1) {
-                    *greatest = (row, value);
-                }
-            }
-        }
+    let one = |value: T::Native| -> ArrayRef {
+        let one = PrimitiveArray::<T>::from_value(value, 1);
+        Arc::new(one.with_data_type(array.data_type().clone()))
     };
-    match array.nulls() {
-        None => (0..array.len()).for_each(&mut see),
-        Some(nulls) => nulls.valid_indices().for_each(&mut see),
-    }
-    found.map(|[least, greatest]| (least.0, greatest.0))
+    Some((one(min(array)?), one(max(array)?)))
+}
+
+/// By total order of the bits: −0.0 is less than 0.0.
+fn float_extremes(array: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
+    let values = array.as_primitive::<Float64Type>();
+    // Turned like this, bits compare as the numbers do.
+    let turn = |bits: i64| bits ^ (((bits >> 63).cast_unsigned() >> 1).cast_signed());
+    let see = |(least, greatest): (i64, i64), value: f64| {
+        let turned = turn(value.to_bits().cast_signed());
+        if value.is_nan() { (least, greatest) } else { (least.min(turned), greatest.max(turned)) }
+    };
+    let none = (i64::MAX, i64::MIN);
+    let (least, greatest) = if values.null_count() == 0 {
+        values.values().iter().copied().fold(none, see)
+    } else {
+        values.iter().flatten().fold(none, see)
+    };
+    let one = |turned: i64| -> ArrayRef {
+        Arc::new(Float64Array::from(vec![f64::from_bits(turn(turned).cast_unsigned())]))
+    };
+    (least <= greatest).then(|| (one(least), one(greatest)))
 }
 
 fn extremes_by_comparing(
@@ -145,10 +172,6 @@ pub(super) fn is_orderable(data_type: &DataType) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::Float64Array;
-
     use super::*;
 
     #[test]

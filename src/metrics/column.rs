@@ -1,8 +1,9 @@
 //! One column's numbers.
 
 use arrow::array::{Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, PrimitiveArray};
+use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Field, Float16Type,
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type,
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type, i256,
 };
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounds::{Bounds, is_orderable};
 use super::float_sum::FloatSum;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result, from_arrow};
 
 /// A column's numbers; what does not apply to its type is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,9 @@ pub struct ColumnMetrics {
     /// The bytes of all texts or binaries together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Of a part of nested values: how many of it there are, null or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<u64>,
 }
 
 /// Sees one column.
@@ -47,6 +51,7 @@ pub struct ColumnMetrics {
 pub(super) struct ColumnMeter {
     name: String,
     nulls: u64,
+    items: Option<u64>,
     bounds: Option<Bounds>,
     total: Total,
 }
@@ -63,8 +68,13 @@ enum Total {
 }
 
 impl ColumnMeter {
-    pub(super) fn new(field: &Field) -> Self {
-        let total = match field.data_type() {
+    /// For a column, or a part of nested ones (`is_part`).
+    pub(super) fn new(name: &str, data_type: &DataType, is_part: bool) -> Self {
+        let data_type = match data_type {
+            DataType::Dictionary(_, values) => values,
+            other => other,
+        };
+        let total = match data_type {
             DataType::Decimal32(_, scale)
             | DataType::Decimal64(_, scale)
             | DataType::Decimal128(_, scale)
@@ -81,11 +91,24 @@ impl ColumnMeter {
             | DataType::FixedSizeBinary(_) => Total::Bytes(0),
             _ => Total::None,
         };
-        let bounds = is_orderable(field.data_type()).then(Bounds::default);
-        Self { name: field.name().clone(), nulls: 0, bounds, total }
+        let bounds = is_orderable(data_type).then(Bounds::default);
+        Self { name: name.to_owned(), nulls: 0, items: is_part.then_some(0), bounds, total }
     }
 
     pub(super) fn update(&mut self, array: &ArrayRef) -> Result<()> {
+        let unpacked;
+        let array = match array.data_type() {
+            DataType::Dictionary(_, values) => {
+                unpacked = cast(array, values).map_err(|error| {
+                    from_arrow(ErrorKind::Internal, "unpack a dictionary", error)
+                })?;
+                &unpacked
+            }
+            _ => array,
+        };
+        if let Some(items) = &mut self.items {
+            *items += array.len() as u64;
+        }
         self.nulls += array.logical_null_count() as u64;
         if let Some(bounds) = &mut self.bounds {
             bounds.update(array)?;
@@ -113,6 +136,7 @@ impl ColumnMeter {
     pub(super) fn metrics(&self) -> ColumnMetrics {
         let mut metrics = ColumnMetrics {
             nulls: self.nulls,
+            items: self.items,
             min: self.bounds.as_ref().and_then(Bounds::min),
             max: self.bounds.as_ref().and_then(Bounds::max),
             ..ColumnMetrics::default()
@@ -163,8 +187,15 @@ fn add_integers(sum: &mut i128, array: &ArrayRef) -> Result<()> {
         T: ArrowPrimitiveType,
         i128: From<T::Native>,
     {
-        // 2^64 values of 64 bits fit into 128: this never overflows on data that exists.
-        fold::<T, i128>(array, sum, |sum, value| sum.checked_add(i128::from(value)))
+        // 2^63 values of 64 bits fit into 128, so one batch cannot overflow.
+        let values: &PrimitiveArray<T> = array.as_primitive();
+        let of_batch: i128 = if values.null_count() == 0 {
+            values.values().iter().map(|value| i128::from(*value)).sum()
+        } else {
+            values.iter().flatten().map(i128::from).sum()
+        };
+        *sum = sum.checked_add(of_batch).ok_or_else(overflow)?;
+        Ok(())
     }
     match array.data_type() {
         DataType::Int8 => add::<Int8Type>(array, sum),
@@ -181,6 +212,12 @@ fn add_integers(sum: &mut i128, array: &ArrayRef) -> Result<()> {
 
 fn add_decimals(sum: &mut i256, array: &ArrayRef) -> Result<()> {
     let wide = |sum: i256, value: i128| sum.checked_add(i256::from_i128(value));
+    if let DataType::Decimal128(_, _) = array.data_type()
+        && let Some(of_batch) = narrow_sum(array.as_primitive())
+    {
+        *sum = wide(*sum, of_batch).ok_or_else(overflow)?;
+        return Ok(());
+    }
     match array.data_type() {
         DataType::Decimal32(_, _) => {
             fold::<Decimal32Type, i256>(array, sum, |sum, value| wide(sum, i128::from(value)))
@@ -194,18 +231,38 @@ fn add_decimals(sum: &mut i256, array: &ArrayRef) -> Result<()> {
     }
 }
 
+/// The sum of a batch in 128 bits, where it is sure to fit: all values below 2^63.
+fn narrow_sum(values: &PrimitiveArray<Decimal128Type>) -> Option<i128> {
+    let fits = |value: i128| value.unsigned_abs() >> 63 == 0;
+    if values.null_count() > 0 {
+        let all = values.iter().flatten();
+        let (sum, narrow) = all.fold((0_i128, true), |(sum, narrow), value| {
+            (sum.wrapping_add(value), narrow & fits(value))
+        });
+        return narrow.then_some(sum);
+    }
+    let (sum, narrow) = values.values().iter().fold((0_i128, true), |(sum, narrow), value| {
+        (sum.wrapping_add(*value), narrow & fits(*value))
+    });
+    narrow.then_some(sum)
+}
+
 fn add_floats(sum: &mut FloatSum, array: &ArrayRef) {
     match array.data_type() {
         DataType::Float64 => {
-            array.as_primitive::<Float64Type>().iter().flatten().for_each(|value| sum.add(value));
+            let values = array.as_primitive::<Float64Type>();
+            if values.null_count() == 0 {
+                sum.add_all(values.values().iter().copied());
+            } else {
+                sum.add_all(values.iter().flatten());
+            }
         }
         DataType::Float32 => {
-            let values = array.as_primitive::<Float32Type>().iter().flatten();
-            values.for_each(|value| sum.add(f64::from(value)));
+            sum.add_all(array.as_primitive::<Float32Type>().iter().flatten().map(f64::from));
         }
         _ => {
             let values = array.as_primitive::<Float16Type>().iter().flatten();
-            values.for_each(|value| sum.add(value.to_f64()));
+            sum.add_all(values.map(|value| value.to_f64()));
         }
     }
 }

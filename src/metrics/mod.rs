@@ -10,6 +10,7 @@ mod column;
 mod digest;
 mod float_sum;
 mod keys;
+mod parts;
 mod row_hash;
 mod words;
 
@@ -33,6 +34,7 @@ pub(crate) use words::words_of_rows;
 use column::ColumnMeter;
 use digest::DigestMeter;
 use keys::KeyMeter;
+use parts::{parts, parts_of};
 
 /// What is known of a partition's rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,7 +42,8 @@ use keys::KeyMeter;
 pub struct Metrics {
     /// How many rows.
     pub rows: u64,
-    /// Each column's numbers.
+    /// Each column's numbers; of nested columns also those of their parts, by path: `tags[]`,
+    /// `address.city`, `labels.key`.
     pub columns: BTreeMap<String, ColumnMetrics>,
     /// The content digest of all rows.
     pub content: String,
@@ -54,6 +57,8 @@ pub struct Meter {
     rows: u64,
     schema: SchemaRef,
     columns: Vec<ColumnMeter>,
+    /// Of nested columns, by the column's place: a meter for each part, with its path.
+    parts: Vec<(usize, Vec<(String, ColumnMeter)>)>,
     digest: DigestMeter,
     keys: KeyMeter,
 }
@@ -65,10 +70,22 @@ impl Meter {
     /// `Unsupported` for a column type that cannot be measured, `Invalid` for a key that the
     /// schema lacks or that cannot be ordered.
     pub fn new(schema: SchemaRef, key: &[String]) -> Result<Self> {
-        let columns = schema.fields().iter().map(|field| ColumnMeter::new(field)).collect();
+        let fields = schema.fields();
+        let meter = |path: &str, data_type| ColumnMeter::new(path, data_type, false);
+        let columns = fields.iter().map(|field| meter(field.name(), field.data_type())).collect();
+        let parts = fields.iter().enumerate().map(|(place, field)| {
+            let each = parts_of(field.name(), field.data_type()).into_iter();
+            let each = each.map(|(path, data_type)| {
+                let meter = ColumnMeter::new(&path, &data_type, true);
+                (path, meter)
+            });
+            (place, each.collect::<Vec<_>>())
+        });
+        let parts = parts.filter(|(_, parts)| !parts.is_empty()).collect();
         Ok(Self {
             rows: 0,
             columns,
+            parts,
             digest: DigestMeter::new(&schema)?,
             keys: KeyMeter::new(&schema, key)?,
             schema,
@@ -85,6 +102,11 @@ impl Meter {
         for (meter, array) in self.columns.iter_mut().zip(batch.columns()) {
             meter.update(array)?;
         }
+        for (place, meters) in &mut self.parts {
+            for ((_, meter), values) in meters.iter_mut().zip(parts(batch.column(*place))?) {
+                meter.update(&values)?;
+            }
+        }
         self.digest.update(batch)?;
         self.keys.update(batch)
     }
@@ -93,9 +115,11 @@ impl Meter {
     pub fn metrics(&self) -> Metrics {
         let names = self.schema.fields().iter().map(|field| field.name().clone());
         let columns = self.columns.iter().map(ColumnMeter::metrics);
+        let parts = self.parts.iter().flat_map(|(_, parts)| parts);
+        let parts = parts.map(|(path, meter)| (path.clone(), meter.metrics()));
         Metrics {
             rows: self.rows,
-            columns: names.zip(columns).collect(),
+            columns: names.zip(columns).chain(parts).collect(),
             content: self.digest.digest().to_string(),
             keys: self.keys.metrics(),
         }

@@ -5,6 +5,7 @@ use arrow::array::{
     UInt32Array,
 };
 use arrow::compute::{concat_batches, take_record_batch};
+use arrow::datatypes::DataType;
 use proptest::prelude::*;
 
 use super::*;
@@ -188,4 +189,55 @@ proptest! {
         changed.push(rows[at].clone());
         prop_assert_ne!(&before, &digest(&changed));
     }
+}
+
+#[test]
+fn parts_of_nested_values_have_numbers_of_their_own() {
+    use arrow::array::{ListArray, StructArray};
+    use arrow::datatypes::{Field, Int32Type};
+    // [[1, null], null, [], [5]]
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([
+        Some(vec![Some(1), None]),
+        None,
+        Some(vec![]),
+        Some(vec![Some(5)]),
+    ]);
+    let texts: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("a"), Some("hidden"), None, Some("bcd")]));
+    let fields = vec![Field::new("t", DataType::Utf8, true)].into();
+    let there = vec![true, false, true, true].into();
+    let structs = StructArray::new(fields, vec![texts], Some(there));
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..4));
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        ("id", ids, false),
+        ("l", Arc::new(lists) as ArrayRef, true),
+        ("s", Arc::new(structs), true),
+    ])
+    .unwrap();
+    let found = metrics(&[batch.slice(0, 2), batch.slice(2, 2)], &["id"]).columns;
+    let items = &found["l[]"];
+    assert_eq!((items.items, items.nulls, items.sum.as_deref()), (Some(3), 1, Some("6")));
+    assert_eq!((items.min.as_deref(), items.max.as_deref()), (Some("1"), Some("5")));
+    // What lies below a null struct is not there.
+    let texts = &found["s.t"];
+    assert_eq!((texts.items, texts.nulls, texts.bytes), (Some(3), 1, Some(4)));
+    assert_eq!(found["l"].nulls, 1);
+}
+
+#[test]
+fn dictionaries_and_views_are_what_they_hold() {
+    use arrow::array::{DictionaryArray, StringViewArray};
+    use arrow::datatypes::Int8Type;
+    let plain = vec![Some("a"), None, Some("bb"), Some("a")];
+    let of = |values: ArrayRef| {
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..4));
+        let batch =
+            RecordBatch::try_from_iter_with_nullable([("id", ids, false), ("t", values, true)]);
+        metrics(&[batch.unwrap()], &["id"])
+    };
+    let expected = of(Arc::new(StringArray::from(plain.clone())));
+    let dictionary: DictionaryArray<Int8Type> = plain.iter().copied().collect();
+    assert_eq!(of(Arc::new(dictionary)), expected);
+    assert_eq!(of(Arc::new(StringViewArray::from(plain))), expected);
+    assert_eq!(expected.columns["t"].bytes, Some(4));
 }
