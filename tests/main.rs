@@ -22,4 +22,5 @@ mod partitions;
 mod pitfalls;
 mod races;
 mod readers;
+mod rules;
 mod ten_days;

@@ -7,6 +7,7 @@ mod claims;
 mod expected;
 mod partition;
 mod range;
+mod suggest;
 mod values;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use claims::{ClaimMeter, ClaimTallies, ClaimTally, Claims};
 pub use partition::{PartitionFacts, check_partition};
 pub use range::{ComparedPartition, RangeFacts, check_range};
+pub use suggest::suggest;
 pub use values::{DomainMetrics, OutsideMetrics, ValueMeter};
 
 /// What a check says.
@@ -67,6 +69,18 @@ impl Finding {
             expected: expected.into(),
             observed: observed.into(),
         }
+    }
+
+    /// Of a rule that is a query for violating rows.
+    pub(crate) fn of_rule(
+        rule: &str,
+        partition: &str,
+        holds: bool,
+        only_warns: bool,
+        observed: String,
+    ) -> Self {
+        let finding = Self::new(rule, holds, "no violating row", observed).in_partition(partition);
+        if only_warns { finding.warning() } else { finding }
     }
 
     fn in_partition(mut self, name: &str) -> Self {

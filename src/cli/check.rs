@@ -8,9 +8,11 @@ use super::answer::Answer;
 use super::context::Context;
 use super::{exit, show};
 use crate::candidate::{Scope, freeze};
+use crate::check::suggest;
 use crate::compare::Diff;
 use crate::error::{Error, Result};
 use crate::ledger::{Discrepancy, Standing, fold, load_dispositions};
+use crate::metrics::Metrics;
 use crate::report::{Report, check, current_report};
 use crate::run::RunState;
 
@@ -21,6 +23,9 @@ pub(super) struct CheckArguments {
     /// One batch, counted from 1; else the whole run
     #[arg(long)]
     batch: Option<usize>,
+    /// Also propose checks that production's own partitions would have passed, for the spec
+    #[arg(long)]
+    suggest: bool,
 }
 
 pub(super) fn scope_of(batch: Option<usize>) -> Scope {
@@ -60,7 +65,25 @@ pub(super) async fn run(context: &Context, arguments: CheckArguments) -> Result<
     let ledger = fold(&report, &load_dispositions(&dataset, &plan).await?, &policy)?;
     let standing = Standing::of(&report, &ledger);
     let text = if ledger.is_empty() { text } else { text + &super::ledger::listed(&ledger) };
-    let answer = Answer::new(text, &summary(&report, &digest, &ledger, standing.is_clear()))?;
+    let mut text = text;
+    let mut value = summary(&report, &digest, &ledger, standing.is_clear());
+    if arguments.suggest {
+        let production: Vec<&Metrics> = report
+            .partitions
+            .values()
+            .filter_map(|one| one.base.as_ref().map(|base| &base.metrics))
+            .collect();
+        let checks = suggest(&plan.decides.definition, &plan.decides.changed_columns, &production)?;
+        let proposed = BTreeMap::from([("checks", &checks)]);
+        let toml = toml::to_string(&proposed)
+            .map_err(|error| Error::internal("write checks as TOML").because(error))?;
+        text += &format!(
+            "checks that all {} partitions of production would have passed, for the spec:\n\n{toml}",
+            production.len()
+        );
+        value["suggested"] = serde_json::json!(checks);
+    }
+    let answer = Answer::new(text, &value)?;
     let flag = scope_flag(scope);
     Ok(if standing.is_clear() {
         let approve = context.command_for("<APPROVER>", "approve", &plan, &dataset);

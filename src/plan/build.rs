@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, NaiveDate, Utc};
 
+use super::checks::{check_checks, read_rules};
 use super::recipe::{self, Ingredients};
 use super::{
     BasePartition, Decides, Estimate, FORMAT, Kept, PinnedSource, Plan, PlannedPartition,
     Provenance, SourcePin, Terms, pin, saved,
 };
 use crate::calendar::{Calendar, Interval, Range};
-use crate::check::Claims;
 use crate::dataset::{Dataset, Definition, Partitions, Policy, PolicyField, Version};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::identity::Digest;
 use crate::parquet_file::{groups_in_window, nulls_by_footer};
 use crate::query::{Parameters, PinnedTable, Prepared, Query, check_output};
-use crate::spec::{Spec, Unit};
+use crate::spec::{Checks, Rules, Spec, Unit};
 use crate::storage::Stores;
 
 /// How to plan.
@@ -91,10 +91,8 @@ pub async fn build(
         .and_then(|prepared| check_output(&prepared.output, &definition).map(|()| prepared))
         .map_err(|error| error.with("sql", &name))?;
     check_as_of(as_of, &prepared)?;
-    check_balances(spec, &tables, &definition, &parameters).await?;
-    Claims::new(&spec.expect, &spec.change.columns, &definition.file_schema()?)?;
-    spec.compare.check_schema(&*definition.file_schema()?)?;
-    check_identical(spec, &intervals)?;
+    let rules = read_rules(spec)?;
+    check_checks(spec, &rules, &tables, (&definition, &intervals), &parameters).await?;
     measure_reads(&mut sources, &prepared);
 
     let pins: BTreeMap<String, SourcePin> =
@@ -104,6 +102,7 @@ pub async fn build(
         prepared: &prepared,
         definition: &definition,
         spec,
+        rules: &rules,
         pins: &pins,
         production: &dataset.partitions(&base).await?,
     };
@@ -162,6 +161,7 @@ pub(crate) fn agree(spec: &Spec, definition: &Definition) -> Result<Calendar> {
         .chain(checks.sum.keys().map(|name| ("checks.sum", name)))
         .chain(checks.domain.keys().map(|name| ("checks.domain", name)))
         .chain(checks.range.keys().map(|name| ("checks.range", name)))
+        .chain(checks.rules.columns().map(|name| ("checks.rules", name)))
         .chain(spec.expect.net_change.keys().map(|name| ("expect.net_change", name)));
     for (place, name) in mentioned {
         if !names.contains(&name.as_str()) {
@@ -200,15 +200,19 @@ fn range_of(spec: &Spec, given: Option<&Range>) -> Result<Range> {
 pub(crate) fn read_sql(spec: &Spec) -> Result<(PathBuf, Query)> {
     let path = spec.folder.join(&spec.transform.sql);
     let path = path.canonicalize().unwrap_or(path);
+    let text = read_text(&path)?;
+    let query = Query::parse(&text, &path.display().to_string())?;
+    Ok((path, query))
+}
+
+pub(super) fn read_text(path: &Path) -> Result<String> {
     #[expect(clippy::disallowed_methods, reason = "the SQL lies beside the spec, on this machine")]
-    let text = fs::read_to_string(&path).map_err(|error| {
+    fs::read_to_string(path).map_err(|error| {
         Error::invalid("the SQL file cannot be read")
             .with("file", path.display())
             .because(error)
-            .hint("transform.sql is relative to the spec's own folder")
-    })?;
-    let query = Query::parse(&text, &path.display().to_string())?;
-    Ok((path, query))
+            .hint("SQL files are relative to the spec's own folder")
+    })
 }
 
 pub(crate) fn empty_tables(
@@ -227,39 +231,6 @@ fn check_as_of(as_of: Option<DateTime<Utc>>, prepared: &Prepared) -> Result<()> 
             .hint("write transform.as_of = 2013-04-01T00:00:00Z: the same for every partition and every retry"));
     }
     Ok(())
-}
-
-async fn check_balances(
-    spec: &Spec,
-    tables: &BTreeMap<String, PinnedTable>,
-    definition: &Definition,
-    parameters: &Parameters,
-) -> Result<()> {
-    let candidate = PinnedTable::new(definition.table_schema()?, Vec::new(), None);
-    let candidate = BTreeMap::from([("candidate".to_owned(), candidate)]);
-    for balance in &spec.checks.balance {
-        for (sql, tables) in [(&balance.source, tables), (&balance.candidate, &candidate)] {
-            let name = format!("checks.balance {:?}", balance.name);
-            let query = Query::parse(sql, &name)?;
-            let prepared = Prepared::new(&query, tables, parameters).await?;
-            if prepared.output.fields().len() != 1 {
-                return Err(Error::invalid(format!("{name} must give one value"))
-                    .hint("select one aggregate, such as count(*)"));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Partitions that must stay as they are must be partitions of the range.
-fn check_identical(spec: &Spec, intervals: &[Interval]) -> Result<()> {
-    let named = |name: &&String| !intervals.iter().any(|interval| &&interval.name == name);
-    match spec.expect.identical_partitions.iter().find(named) {
-        None => Ok(()),
-        Some(name) => Err(Error::invalid(format!(
-            "expect.identical_partitions names {name:?}, which is no partition of the range"
-        ))),
-    }
 }
 
 /// How many bytes of each file the query reads.
@@ -296,6 +267,7 @@ struct Context<'a> {
     prepared: &'a Prepared,
     definition: &'a Definition,
     spec: &'a Spec,
+    rules: &'a Rules,
     pins: &'a BTreeMap<String, SourcePin>,
     production: &'a Partitions,
 }
@@ -316,7 +288,7 @@ impl Context<'_> {
             as_of: None,
             sources: self.pins.clone(),
             partitions: Vec::new(),
-            checks: self.spec.checks.clone(),
+            checks: Checks { rules: self.rules.clone(), ..self.spec.checks.clone() },
             expect: self.spec.expect.clone(),
             compare: self.spec.compare.clone(),
             publish_unit: self.spec.publish.unit,

@@ -7,6 +7,7 @@
 
 mod batches;
 mod build;
+mod checks;
 mod dry_run;
 mod pin;
 mod provenance;

@@ -156,7 +156,8 @@ impl Checker {
             domains: &measured.values.found,
             production_rows: base.as_ref().map(|base| base.metrics.rows),
         };
-        let findings = check_partition(&facts, &decides.checks);
+        let mut findings = check_partition(&facts, &decides.checks);
+        findings.extend(self.violations(partition, record).await?);
         // Once published, these files are production: their numbers need no second look then.
         self.keep(&identity_of(name, &record.files)?, metrics.clone()).await?;
         let balances = self.balances(partition, record).await?;

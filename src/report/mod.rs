@@ -7,6 +7,7 @@ mod decode;
 mod look;
 mod saved;
 mod stored;
+mod violations;
 
 use std::collections::BTreeMap;
 

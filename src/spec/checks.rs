@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Rules;
 use crate::error::{Error, Result};
 use crate::identity::Real;
 
@@ -29,6 +30,9 @@ pub struct Checks {
     /// One number from the sources, the same from the candidate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub balance: Vec<Balance>,
+    /// Checks that are queries for rows that should not be there.
+    #[serde(skip_serializing_if = "Rules::is_empty")]
+    pub rules: Rules,
 }
 
 /// Bounds on a number of rows.

@@ -6,6 +6,7 @@
 mod checks;
 mod limits;
 mod parameters;
+mod rules;
 mod toml_text;
 mod window;
 
@@ -16,13 +17,13 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::calendar::{Calendar, Every, Range, Span};
-use crate::error::{Error, Result};
-
 use crate::compare::Equality;
+use crate::error::{Error, Result};
 
 pub use checks::{Balance, Bounds, Checks, Count, Expect, NullRate, RowBounds, SumBounds};
 pub use limits::Limits;
 pub use parameters::{Parameter, StoredParameter};
+pub use rules::{Direction, DistinctBounds, Drift, Reference, Rules, Severity, Violations};
 pub use toml_text::read_toml;
 pub use window::Window;
 
