@@ -24,3 +24,4 @@ mod races;
 mod readers;
 mod rules;
 mod ten_days;
+mod three_way;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use futures::StreamExt as _;
 
 use super::Runner;
@@ -11,6 +13,7 @@ use super::record::{FailedAttempt, Record, Started, store_step};
 use crate::check::{PartitionFacts, ValueMeter, Verdict, check_partition, verdict};
 use crate::dataset::{DataFile, Place, layout};
 use crate::error::{Error, ErrorKind, Result, from_engine};
+use crate::key::{KeyEncoder, Ordered, in_order, sort_rows};
 use crate::metrics::Meter;
 use crate::parquet_file::FileWriter;
 use crate::plan::{Plan, PlannedPartition, source_table};
@@ -143,29 +146,84 @@ impl<'a> Pass<'a> {
         let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
         let parameters =
             Parameters::of(&self.partition.interval, column, as_of, &runner.plan.parameters()?)?;
+        if self.sort_in_memory(&session, &parameters).await? {
+            return Ok(());
+        }
+        // Too large to be held: the engine sorts, and spills.
+        let column = &decides.definition.partition;
+        self.values = ValueMeter::new(column, &self.partition.interval, &decides.checks.domain)?;
         let mut stream = session.run(&runner.query, &parameters, &decides.key).await?;
         while let Some(batch) = stream.next().await {
-            let batch =
-                batch.map_err(|error| from_engine(ErrorKind::Failed, "the query failed", error))?;
-            self.see(&batch).await?;
+            let rows = self.take_in(batch)?;
+            self.put_out(&rows).await?;
         }
         Ok(())
     }
 
-    async fn see(&mut self, batch: &RecordBatch) -> Result<()> {
-        if batch.num_rows() == 0 {
+    /// Sorts the query's rows as packed keys with their places, which is several times faster than
+    /// the engine's sort of whole rows. False: they do not fit into the memory that all queries
+    /// share.
+    async fn sort_in_memory(&mut self, session: &Session, parameters: &Parameters) -> Result<bool> {
+        let runner = self.runner;
+        let held_bytes = MemoryConsumer::new("rows to be sorted").register(&runner.memory);
+        let mut stream = session.run(&runner.query, parameters, &[]).await?;
+        let encoder = KeyEncoder::new(&self.schema, &runner.plan.decides.key)?;
+        let mut held = Vec::new();
+        let mut last = None;
+        let mut ascending = true;
+        while let Some(batch) = stream.next().await {
+            let rows = self.take_in(batch)?;
+            if rows.num_rows() == 0 {
+                continue;
+            }
+            let keys = encoder.encode(&rows)?;
+            ascending &= in_order(&keys, last.as_ref()) == Ordered::Ascending;
+            last = Some(keys.one(keys.len() - 1));
+            if held_bytes.try_grow(rows.get_array_memory_size()).is_err() {
+                return Ok(false);
+            }
+            held.push(rows);
+        }
+        drop(stream);
+        if ascending {
+            for rows in held {
+                self.put_out(&rows).await?;
+            }
+            return Ok(true);
+        }
+        for rows in sort_rows(held, &encoder, runner.options.batch_rows)? {
+            self.put_out(&rows?).await?;
+        }
+        Ok(true)
+    }
+
+    /// A batch of the query, looked at and put into the dataset's own shape.
+    fn take_in(
+        &mut self,
+        batch: std::result::Result<RecordBatch, DataFusionError>,
+    ) -> Result<RecordBatch> {
+        let batch =
+            batch.map_err(|error| from_engine(ErrorKind::Failed, "the query failed", error))?;
+        if batch.num_rows() > 0 {
+            self.values.see_interval(&batch)?;
+        }
+        let rows = conform(&batch, &self.schema)?;
+        self.values.see_domains(&rows)?;
+        Ok(rows)
+    }
+
+    /// Rows in key order, measured and written.
+    async fn put_out(&mut self, rows: &RecordBatch) -> Result<()> {
+        if rows.num_rows() == 0 {
             return Ok(());
         }
-        self.values.see_interval(batch)?;
-        let rows = conform(batch, &self.schema)?;
-        self.values.see_domains(&rows)?;
-        self.meter.update(&rows)?;
+        self.meter.update(rows)?;
         if self.writer.is_none() {
             let sink = self.runner.dataset.control().writer(&self.path).await?;
             self.writer = Some(FileWriter::new(Arc::clone(&self.schema), sink)?);
         }
         if let Some(writer) = &mut self.writer {
-            writer.write(&rows).await?;
+            writer.write(rows).await?;
         }
         self.runner.env.reach("write");
         Ok(())
