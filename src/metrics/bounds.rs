@@ -6,7 +6,9 @@ use arrow::array::{
     Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray as _, Float64Array,
     PrimitiveArray, StringViewArray, downcast_primitive_array, make_comparator,
 };
-use arrow::compute::{SortOptions, cast, max, max_string_view, min, min_string_view};
+use arrow::compute::{
+    SortOptions, cast, max, max_string, max_string_view, min, min_string, min_string_view,
+};
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
@@ -74,6 +76,11 @@ fn extremes(array: &ArrayRef) -> Extremes {
         DataType::Utf8View => {
             let values = array.as_string_view();
             let found = min_string_view(values).zip(max_string_view(values));
+            return Ok(found.map(|(least, greatest)| (one_text(least), one_text(greatest))));
+        }
+        DataType::Utf8 => {
+            let values = array.as_string::<i32>();
+            let found = min_string(values).zip(max_string(values));
             return Ok(found.map(|(least, greatest)| (one_text(least), one_text(greatest))));
         }
         _ => {}

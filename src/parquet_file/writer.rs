@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::compute::concat_batches;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -67,13 +67,13 @@ impl FileWriter {
         Ok(Self { encoder, sink, schema, pending: Vec::new(), pending_rows: 0, rows: 0 })
     }
 
-    /// Appends rows of the file's schema.
+    /// Appends rows of the file's columns; texts and binaries may be views.
     ///
     /// # Errors
     /// As the store's, or `Internal`.
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
-        let mut rest = batch.clone();
+        let mut rest = self.as_declared(batch)?;
         while self.pending_rows + rest.num_rows() >= BATCH_ROWS {
             let taken = BATCH_ROWS - self.pending_rows;
             self.hold(rest.slice(0, taken));
@@ -82,6 +82,18 @@ impl FileWriter {
         }
         self.hold(rest);
         Ok(())
+    }
+
+    /// Views become what the file's schema declares.
+    fn as_declared(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let fail = |error| from_arrow(ErrorKind::Internal, "shape rows to write", error);
+        let fields = self.schema.fields().iter().zip(batch.columns());
+        let columns = fields
+            .map(|(field, column)| cast(column, field.data_type()))
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(fail)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options).map_err(fail)
     }
 
     fn hold(&mut self, batch: RecordBatch) {

@@ -21,7 +21,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use crate::error::{Error, ErrorKind, Result, from_arrow};
-use crate::parquet_file::{Footer, Scan, groups_in_window, read_footer, scan};
+use crate::parquet_file::{Footer, Scan, groups_in_window, read_footer, scan, viewed};
 use crate::storage::{Object, Store};
 
 /// One pinned file.
@@ -188,7 +188,8 @@ fn shape(
 #[async_trait]
 impl TableProvider for PinnedTable {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        // Views: nothing copies a text before it is written.
+        viewed(&self.schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -203,8 +204,8 @@ impl TableProvider for PinnedTable {
         limit: Option<usize>,
     ) -> EngineResult<Arc<dyn ExecutionPlan>> {
         let columns = match projection {
-            Some(projection) => Arc::new(self.schema.project(projection)?),
-            None => Arc::clone(&self.schema),
+            Some(projection) => Arc::new(viewed(&self.schema).project(projection)?),
+            None => viewed(&self.schema),
         };
         let stream = Arc::new(TableStream { table: self.clone(), columns: Arc::clone(&columns) });
         let scan = StreamingTableExec::try_new(columns, vec![stream], None, None, false, limit)?;

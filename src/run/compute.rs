@@ -15,7 +15,7 @@ use crate::dataset::{DataFile, Place, layout};
 use crate::error::{Error, ErrorKind, Result, from_engine};
 use crate::key::{KeyEncoder, Ordered, in_order, sort_rows};
 use crate::metrics::Meter;
-use crate::parquet_file::FileWriter;
+use crate::parquet_file::{FileWriter, viewed};
 use crate::plan::{Plan, PlannedPartition, source_table};
 use crate::query::{Parameters, Query, Session, conform};
 use crate::storage::Object;
@@ -107,7 +107,10 @@ struct Pass<'a> {
     runner: &'a Runner,
     partition: &'a PlannedPartition,
     path: String,
+    /// The file's columns.
     schema: SchemaRef,
+    /// The same with texts and binaries as views: nothing copies them before they are written.
+    views: SchemaRef,
     meter: Meter,
     values: ValueMeter,
     writer: Option<FileWriter>,
@@ -123,8 +126,9 @@ impl<'a> Pass<'a> {
             runner,
             partition,
             path,
-            meter: Meter::new(Arc::clone(&schema), &decides.key)?,
+            meter: Meter::new(viewed(&schema), &decides.key)?,
             values: ValueMeter::new(column, &partition.interval, &decides.checks.domain)?,
+            views: viewed(&schema),
             schema,
             writer: None,
         })
@@ -167,7 +171,7 @@ impl<'a> Pass<'a> {
         let runner = self.runner;
         let held_bytes = MemoryConsumer::new("rows to be sorted").register(&runner.memory);
         let mut stream = session.run(&runner.query, parameters, &[]).await?;
-        let encoder = KeyEncoder::new(&self.schema, &runner.plan.decides.key)?;
+        let encoder = KeyEncoder::new(&self.views, &runner.plan.decides.key)?;
         let mut held = Vec::new();
         let mut last = None;
         let mut ascending = true;
@@ -207,7 +211,7 @@ impl<'a> Pass<'a> {
         if batch.num_rows() > 0 {
             self.values.see_interval(&batch)?;
         }
-        let rows = conform(&batch, &self.schema)?;
+        let rows = conform(&batch, &self.views)?;
         self.values.see_domains(&rows)?;
         Ok(rows)
     }
