@@ -100,9 +100,10 @@ impl Tally {
         self.values += places.len() as u64;
         self.common.see(rows, places)?;
         let mut largest_here = None;
-        for (place, change) in changes.enumerate() {
-            let Some(change) = change else { continue };
-            self.net.add(change);
+        let changes: Vec<(usize, f64)> =
+            changes.enumerate().filter_map(|(place, change)| Some((place, change?))).collect();
+        self.net.add_all(changes.iter().map(|(_, change)| *change));
+        for (place, change) in changes {
             if self.largest.is_none_or(|held| change.abs() > held.abs()) {
                 self.largest = Some(change);
                 largest_here = Some(place);

@@ -184,9 +184,9 @@ impl ColumnExplainer {
         };
         let pairs = Pairs::of(&chosen.0, &chosen.1);
         let mut open: Vec<usize> = (0..pairs.len()).collect();
-        for pattern in self.known.clone() {
-            let taken = pairs.take(&pattern, &mut open);
-            self.count(pattern, values, &of_rows(rows, &taken), Some((&pairs, &taken)))?;
+        let known = self.known.clone();
+        for (taken, pattern) in pairs.sort_into(&known, &mut open).iter().zip(known) {
+            self.count(pattern, values, &of_rows(rows, taken), Some((&pairs, taken)))?;
         }
         if !open.is_empty() {
             self.waiting_values += open.len();

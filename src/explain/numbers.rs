@@ -147,37 +147,46 @@ fn is_shifted(before: f64, after: f64, by: f64) -> bool {
     (after - before - by).abs() <= noise.max(by.abs() * 1e-9)
 }
 
-pub(super) fn fixed_test<'a>(
-    before: &'a [i128],
-    after: &'a [i128],
-    unit: Unit,
-    pattern: &Pattern,
-) -> Test<'a> {
-    match pattern {
-        Pattern::Replaced { from, to } => {
-            match (fixed_value(from, unit, before), fixed_value(to, unit, after)) {
-                (Some(from), Some(to)) => Box::new(move |at| before[at] == from && after[at] == to),
-                _ => never(),
-            }
+/// A pattern of whole numbers, ready to be tried on many pairs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FixedTest {
+    Replaced(i128, i128),
+    Became(i128),
+    Was(i128),
+    SignTurned,
+    Shifted(i128),
+    Scaled(f64),
+    Never,
+}
+
+impl FixedTest {
+    pub(super) fn new(pattern: &Pattern, unit: Unit) -> Self {
+        let made = match pattern {
+            Pattern::Replaced { from, to } => fixed_value(from, unit)
+                .zip(fixed_value(to, unit))
+                .map(|(from, to)| Self::Replaced(from, to)),
+            Pattern::Became { value } => fixed_value(value, unit).map(Self::Became),
+            Pattern::Was { value } => fixed_value(value, unit).map(Self::Was),
+            Pattern::SignTurned => Some(Self::SignTurned),
+            Pattern::Shifted { by } => span_value(by, unit).map(Self::Shifted),
+            Pattern::Scaled { by } => by.parse().ok().map(Self::Scaled),
+            _ => None,
+        };
+        made.unwrap_or(Self::Never)
+    }
+
+    /// Whether it explains a pair, which is given as whole numbers and as doubles.
+    #[inline]
+    pub(super) fn explains(self, (before, after): (i128, i128), doubles: (f64, f64)) -> bool {
+        match self {
+            Self::Replaced(from, to) => before == from && after == to,
+            Self::Became(value) => after == value,
+            Self::Was(value) => before == value,
+            Self::SignTurned => turns(before, after),
+            Self::Shifted(by) => after.checked_sub(before) == Some(by),
+            Self::Scaled(by) => is_scaled(doubles.0, doubles.1, by, 1.0),
+            Self::Never => false,
         }
-        Pattern::Became { value } => match fixed_value(value, unit, after) {
-            Some(value) => Box::new(move |at| after[at] == value),
-            None => never(),
-        },
-        Pattern::Was { value } => match fixed_value(value, unit, before) {
-            Some(value) => Box::new(move |at| before[at] == value),
-            None => never(),
-        },
-        Pattern::SignTurned => Box::new(move |at| turns(before[at], after[at])),
-        Pattern::Shifted { by } => match span_value(by, unit) {
-            Some(by) => Box::new(move |at| after[at].checked_sub(before[at]) == Some(by)),
-            None => never(),
-        },
-        Pattern::Scaled { by } => match by.parse::<f64>() {
-            Ok(by) => Box::new(move |at| is_scaled(double(before[at]), double(after[at]), by, 1.0)),
-            Err(_) => never(),
-        },
-        _ => never(),
     }
 }
 
@@ -246,13 +255,12 @@ fn decimal(value: i128, scale: i8) -> String {
     format!("{}{whole}.{fraction}", if value < 0 { "-" } else { "" })
 }
 
-/// The value that a text stands for: of the column's own values, the one written like that.
-fn fixed_value(text: &str, unit: Unit, among: &[i128]) -> Option<i128> {
-    let value = match unit {
+/// The value that a text stands for.
+fn fixed_value(text: &str, unit: Unit) -> Option<i128> {
+    match unit {
         Unit::Number { scale } => undecimal(text, scale),
         Unit::Time { .. } => text.parse().ok(),
-    }?;
-    among.contains(&value).then_some(value)
+    }
 }
 
 fn undecimal(text: &str, scale: i8) -> Option<i128> {

@@ -4,6 +4,7 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, StringArray, StringViewAr
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 
+use super::numbers::FixedTest;
 use super::pattern::Pattern;
 use super::{numbers, texts};
 use crate::compare::{Numbers, double, unit};
@@ -76,11 +77,12 @@ impl Pairs {
 
     /// The places, out of these, that a pattern explains; the others stay.
     pub(super) fn take(&self, pattern: &Pattern, places: &mut Vec<usize>) -> Vec<usize> {
+        if let Self::Fixed { .. } = self {
+            return self.sort_into(std::slice::from_ref(pattern), places).remove(0);
+        }
         let mut taken = Vec::new();
         let mut explains: Box<dyn FnMut(usize) -> bool + '_> = match self {
-            Self::Fixed { before, after, unit } => {
-                numbers::fixed_test(before, after, *unit, pattern)
-            }
+            Self::Fixed { .. } => Box::new(|_| false),
             Self::Float { before, after } => numbers::float_test(before, after, pattern),
             Self::Text { before, after, .. } => texts::test(before, after, pattern),
         };
@@ -90,6 +92,33 @@ impl Pairs {
                 taken.push(*place);
             }
             !is_explained
+        });
+        taken
+    }
+
+    /// The places, out of these, that each pattern explains, the first that does; the others stay.
+    pub(super) fn sort_into(
+        &self,
+        patterns: &[Pattern],
+        places: &mut Vec<usize>,
+    ) -> Vec<Vec<usize>> {
+        let Self::Fixed { before, after, unit } = self else {
+            return patterns.iter().map(|pattern| self.take(pattern, places)).collect();
+        };
+        // Whole numbers are most of what changes: one look at each pair for all patterns.
+        let tests: Vec<FixedTest> =
+            patterns.iter().map(|pattern| FixedTest::new(pattern, *unit)).collect();
+        let mut taken = vec![Vec::new(); patterns.len()];
+        places.retain(|place| {
+            let pair = (before[*place], after[*place]);
+            let doubles = (double(pair.0), double(pair.1));
+            match tests.iter().position(|test| test.explains(pair, doubles)) {
+                Some(number) => {
+                    taken[number].push(*place);
+                    false
+                }
+                None => true,
+            }
         });
         taken
     }
