@@ -15,6 +15,7 @@ mod recipe;
 mod saved;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -24,8 +25,9 @@ use crate::compare::Equality;
 use crate::dataset::{ColumnDef, Definition, TimeKind};
 use crate::error::Result;
 use crate::identity::Digest;
+use crate::query::{Parameters, PinnedTable};
 use crate::spec::{Checks, Expect, Limits, Parameter, StoredParameter, Unit, Window};
-use crate::storage::Object;
+use crate::storage::{Object, Stores};
 
 pub use build::{PlanOptions, Planned, build};
 pub(crate) use build::{agree, empty_tables, find_kept, read_sql};
@@ -239,6 +241,33 @@ impl Plan {
     pub fn partition(&self, name: &str) -> Option<(usize, &PlannedPartition)> {
         let mut all = self.decides.partitions.iter().enumerate();
         all.find(|(_, partition)| partition.interval.name == name)
+    }
+
+    /// The parameters of a partition's queries.
+    ///
+    /// # Errors
+    /// `Corrupt` when a stored value is none, `Invalid` when a boundary cannot be represented.
+    pub fn parameters_of(&self, interval: &Interval) -> Result<Parameters> {
+        let as_of = self.decides.as_of.unwrap_or(DateTime::UNIX_EPOCH);
+        let column = &self.decides.definition.partition;
+        Parameters::of(interval, column, as_of, &self.parameters()?)
+    }
+
+    /// A source's pinned rows as a partition's query sees them; in checks, exactly the partition's
+    /// own interval.
+    ///
+    /// # Errors
+    /// `Invalid` when a boundary cannot be represented, or the store cannot be opened.
+    pub fn source_table(
+        &self,
+        stores: &Stores,
+        source: &SourcePin,
+        interval: &Interval,
+        own_interval_only: bool,
+    ) -> Result<PinnedTable> {
+        let root = stores.root(&source.url, Path::new("/"))?;
+        let calendar = &self.decides.definition.partition.calendar;
+        source_table(source, root.store(), calendar, interval, None, own_interval_only)
     }
 
     /// The spec's own parameters.

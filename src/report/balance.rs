@@ -8,8 +8,8 @@ use futures::TryStreamExt as _;
 use super::look::Checker;
 use super::production_table;
 use crate::error::{Error, ErrorKind, Result, from_engine};
-use crate::plan::{PlannedPartition, source_table};
-use crate::query::{Parameters, PinnedTable, Query, Session, SessionOptions};
+use crate::plan::PlannedPartition;
+use crate::query::{PinnedTable, Query, Session, SessionOptions};
 use crate::run::Record;
 
 impl Checker {
@@ -24,10 +24,8 @@ impl Checker {
         for balance in &decides.checks.balance {
             let mut sources = BTreeMap::new();
             for (name, source) in &decides.sources {
-                let root = self.stores.root(&source.url, std::path::Path::new("/"))?;
-                let calendar = &decides.definition.partition.calendar;
-                let table =
-                    source_table(source, root.store(), calendar, &partition.interval, None, true)?;
+                let interval = &partition.interval;
+                let table = self.plan.source_table(&self.stores, source, interval, true)?;
                 sources.insert(name.clone(), table);
             }
             let files = [(&partition.interval, record.files.as_slice())];
@@ -48,7 +46,6 @@ impl Checker {
         tables: BTreeMap<String, PinnedTable>,
         partition: &PlannedPartition,
     ) -> Result<String> {
-        let decides = &self.plan.decides;
         let query = Query::parse(sql, name)?;
         let bytes = usize::try_from(self.plan.terms.limits.memory.as_u64()).unwrap_or(usize::MAX);
         let options = SessionOptions {
@@ -59,10 +56,7 @@ impl Checker {
         for (table, pinned) in tables {
             session.register(&table, pinned)?;
         }
-        let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
-        let column = &decides.definition.partition;
-        let parameters =
-            Parameters::of(&partition.interval, column, as_of, &self.plan.parameters()?)?;
+        let parameters = self.plan.parameters_of(&partition.interval)?;
         let stream = session.run(&query, &parameters, &[]).await?;
         let batches: Vec<RecordBatch> = stream
             .try_collect()

@@ -8,7 +8,7 @@ use super::production_table;
 use crate::check::Finding;
 use crate::error::{ErrorKind, Result, from_engine};
 use crate::metrics::value_text;
-use crate::plan::{PlannedPartition, source_table};
+use crate::plan::PlannedPartition;
 use crate::query::{Parameters, Query, Session, SessionOptions};
 use crate::run::Record;
 use crate::spec::{Severity, Violations};
@@ -36,10 +36,7 @@ impl Checker {
         };
         let session = Session::new(&options)?;
         for (name, source) in &decides.sources {
-            let root = self.stores.root(&source.url, std::path::Path::new("/"))?;
-            let calendar = &decides.definition.partition.calendar;
-            let interval = &partition.interval;
-            let table = source_table(source, root.store(), calendar, interval, None, true)?;
+            let table = self.plan.source_table(&self.stores, source, &partition.interval, true)?;
             session.register(name, table)?;
         }
         let current = self.production.at(partition.interval.start);
@@ -49,10 +46,7 @@ impl Checker {
             let table = production_table(&self.dataset, &decides.definition, &files).await?;
             session.register(name, table)?;
         }
-        let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
-        let column = &decides.definition.partition;
-        let parameters =
-            Parameters::of(&partition.interval, column, as_of, &self.plan.parameters()?)?;
+        let parameters = self.plan.parameters_of(&partition.interval)?;
         let mut findings = Vec::new();
         for rule in &rules {
             let found = violating(&session, rule, &parameters).await;

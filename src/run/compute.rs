@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result, from_engine};
 use crate::key::{KeyEncoder, Ordered, in_order, sort_rows};
 use crate::metrics::Meter;
 use crate::parquet_file::{FileWriter, viewed};
-use crate::plan::{Plan, PlannedPartition, source_table};
+use crate::plan::{Plan, PlannedPartition};
 use crate::query::{Parameters, Query, Session, conform};
 use crate::storage::Object;
 
@@ -137,19 +137,14 @@ impl<'a> Pass<'a> {
     async fn run(&mut self) -> Result<()> {
         let runner = self.runner;
         let decides = &runner.plan.decides;
-        let column = &decides.definition.partition;
         let session = Session::new(&runner.session_options())?;
         for name in self.partition.reads.keys() {
             let Some(source) = decides.sources.get(name) else { continue };
-            let root = runner.stores.root(&source.url, std::path::Path::new("/"))?;
             let interval = &self.partition.interval;
-            let table =
-                source_table(source, root.store(), &column.calendar, interval, None, false)?;
+            let table = runner.plan.source_table(&runner.stores, source, interval, false)?;
             session.register(name, table)?;
         }
-        let as_of = decides.as_of.unwrap_or(chrono::DateTime::UNIX_EPOCH);
-        let parameters =
-            Parameters::of(&self.partition.interval, column, as_of, &runner.plan.parameters()?)?;
+        let parameters = runner.plan.parameters_of(&self.partition.interval)?;
         if self.sort_in_memory(&session, &parameters).await? {
             return Ok(());
         }
