@@ -10,7 +10,7 @@ use crate::dataset::{Dataset, Kind, Policy, Version, layout};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::identity::{Digest, from_json, to_json};
-use crate::ledger::{Standing, change_of, fold, load_dispositions};
+use crate::ledger::{Standing, ledger_of, load_dispositions};
 use crate::plan::{Plan, read_plan};
 use crate::publish::Past;
 use crate::report::{Report, current_report};
@@ -99,13 +99,13 @@ pub async fn approve(
             dataset.root()
         )));
     };
-    let said = load_dispositions(dataset, plan).await?;
-    let standing = Standing::of(&report, &fold(&report, &said, &policy)?);
+    let standing = Standing::of(&report, &ledger_of(dataset, plan, &report, &policy).await?);
     if !standing.is_clear() {
         return Ok(ApproveOutcome::NotClear(Box::new(standing)));
     }
     let actor = &person(actor);
-    if let Some(reason) = reason_against(&policy, &makers(dataset, plan, &state).await?, actor) {
+    let makers = makers(dataset, plan, &state).await?;
+    if let Some(reason) = reason_against(&policy, &makers, actor) {
         return Ok(ApproveOutcome::NotAllowed(reason));
     }
     let base = report.partitions.iter().map(|(name, partition)| {
@@ -131,7 +131,6 @@ pub async fn approve(
     let all = load_approvals(dataset, plan).await?;
     let history = dataset.history().await?;
     let undone_in = Past::of(&plan.id, &history).undone(scope).map_or(0, |(_, by)| by.number());
-    let makers = makers(dataset, plan, &state).await?;
     let bound = Bound {
         dataset: approval.dataset.clone(),
         plan: plan.id.clone(),
@@ -177,12 +176,8 @@ pub(crate) async fn makers(
         }
     }
     // Who has called a discrepancy acceptable does not approve the result as well.
-    let change = change_of(plan)?;
-    for said in load_dispositions(dataset, plan).await? {
-        if said.change == change {
-            makers.insert(person(&said.actor));
-        }
-    }
+    let said = load_dispositions(dataset, plan).await?;
+    makers.extend(said.iter().map(|said| person(&said.actor)));
     Ok(makers)
 }
 

@@ -10,9 +10,11 @@ use super::{exit, show};
 use crate::candidate::{Scope, freeze};
 use crate::check::suggest;
 use crate::compare::Diff;
+use crate::dataset::{Dataset, Version};
 use crate::error::{Error, Result};
-use crate::ledger::{Discrepancy, Standing, fold, load_dispositions};
+use crate::ledger::{Discrepancy, Standing, ledger_of};
 use crate::metrics::Metrics;
+use crate::plan::Plan;
 use crate::report::{Report, check, current_report};
 use crate::run::RunState;
 
@@ -62,7 +64,7 @@ pub(super) async fn run(context: &Context, arguments: CheckArguments) -> Result<
         show::clusters(&report.clusters),
     );
     let policy = dataset.policy(&dataset.head().await?).await?;
-    let ledger = fold(&report, &load_dispositions(&dataset, &plan).await?, &policy)?;
+    let ledger = ledger_of(&dataset, &plan, &report, &policy).await?;
     let standing = Standing::of(&report, &ledger);
     let text = if ledger.is_empty() { text } else { text + &super::ledger::listed(&ledger) };
     let mut text = text;
@@ -111,13 +113,19 @@ fn summary(
     })
 }
 
-/// The difference that the last report of a plan's candidate shows.
-pub(super) async fn checked_difference(
+/// A plan's report about its candidate and production as they are now.
+pub(super) struct CurrentReport {
+    pub(super) dataset: Dataset,
+    pub(super) plan: Plan,
+    pub(super) head: Version,
+    pub(super) report: Report,
+}
+
+pub(super) async fn current(
     context: &Context,
     plan: &str,
     batch: Option<usize>,
-    partition: Option<&str>,
-) -> Result<Answer> {
+) -> Result<CurrentReport> {
     let (dataset, plan) = context.plan(plan).await?;
     let scope = scope_of(batch);
     let state = RunState::load(&dataset, &plan).await?;
@@ -134,6 +142,17 @@ pub(super) async fn checked_difference(
             scope_flag(scope)
         )));
     };
+    Ok(CurrentReport { dataset, plan, head, report })
+}
+
+/// The difference that the last report of a plan's candidate shows.
+pub(super) async fn checked_difference(
+    context: &Context,
+    plan: &str,
+    batch: Option<usize>,
+    partition: Option<&str>,
+) -> Result<Answer> {
+    let CurrentReport { report, .. } = current(context, plan, batch).await?;
     if let Some(name) = partition {
         let partition = report
             .partitions

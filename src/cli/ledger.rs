@@ -5,17 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::answer::{Answer, table, thousands};
-use super::check::{scope_flag, scope_of};
+use super::check::{CurrentReport, current, scope_flag, scope_of};
 use super::context::Context;
 use super::{exit, show};
-use crate::candidate::freeze;
 use crate::dataset::{Dataset, Policy};
 use crate::error::{Error, Result};
 use crate::identity::Real;
-use crate::ledger::{Discrepancy, DisposeOutcome, State, dispose, export, fold, load_dispositions};
+use crate::ledger::{Discrepancy, DisposeOutcome, State, dispose, export, ledger_of};
 use crate::plan::Plan;
-use crate::report::current_report;
-use crate::run::RunState;
 
 #[derive(Debug, Args)]
 pub(super) struct LedgerArguments {
@@ -102,35 +99,19 @@ pub(super) async fn run(context: &Context, arguments: LedgerArguments) -> Result
 }
 
 /// The ledger of a plan's current report.
-async fn ledger_of(
+async fn opened(
     context: &Context,
     plan: &str,
     batch: Option<usize>,
 ) -> Result<(Dataset, Plan, Policy, Vec<Discrepancy>)> {
-    let (dataset, plan) = context.plan(plan).await?;
-    let scope = scope_of(batch);
-    let state = RunState::load(&dataset, &plan).await?;
-    let (_, candidate) = freeze(&dataset, &plan, scope, &state).await?;
-    let head = dataset.head().await?;
+    let CurrentReport { dataset, plan, head, report } = current(context, plan, batch).await?;
     let policy = dataset.policy(&head).await?;
-    let production = dataset.partitions(&head).await?;
-    let Some((report, _)) = current_report(&dataset, &plan, &candidate, &production).await? else {
-        return Err(Error::stale(
-            "there is no report about this candidate and production as it is now",
-        )
-        .hint(format!(
-            "check it first: {}{}",
-            context.command("check", &plan, &dataset),
-            scope_flag(scope)
-        )));
-    };
-    let said = load_dispositions(&dataset, &plan).await?;
-    let ledger = fold(&report, &said, &policy)?;
+    let ledger = ledger_of(&dataset, &plan, &report, &policy).await?;
     Ok((dataset, plan, policy, ledger))
 }
 
 async fn list(context: &Context, arguments: ListArguments) -> Result<Answer> {
-    let (dataset, plan, _, ledger) = ledger_of(context, &arguments.plan, arguments.batch).await?;
+    let (dataset, plan, _, ledger) = opened(context, &arguments.plan, arguments.batch).await?;
     if let Some(file) = &arguments.export {
         export(&ledger, file)?;
     }
@@ -178,7 +159,7 @@ pub(super) fn listed(ledger: &[Discrepancy]) -> String {
 }
 
 async fn explain(context: &Context, arguments: ExplainArguments) -> Result<Answer> {
-    let (_, plan, _, ledger) = ledger_of(context, &arguments.plan, arguments.batch).await?;
+    let (_, plan, _, ledger) = opened(context, &arguments.plan, arguments.batch).await?;
     let one = chosen(&ledger, &[arguments.id])?.remove(0);
     let cluster = &one.cluster;
     let mut text = format!(
@@ -238,8 +219,7 @@ fn chosen(ledger: &[Discrepancy], which: &[String]) -> Result<Vec<Discrepancy>> 
 }
 
 async fn say(context: &Context, arguments: DisposeArguments) -> Result<Answer> {
-    let (dataset, plan, policy, ledger) =
-        ledger_of(context, &arguments.plan, arguments.batch).await?;
+    let (dataset, plan, policy, ledger) = opened(context, &arguments.plan, arguments.batch).await?;
     let chosen = chosen(&ledger, &arguments.which)?;
     let actor = context.actor()?;
     let said = (chosen.as_slice(), arguments.state.into(), arguments.reason.as_str());

@@ -9,7 +9,7 @@ use crate::approval::load_approvals;
 use crate::candidate::{freeze, partitions_of};
 use crate::dataset::{Dataset, ForeignReport, Partition, Version, layout};
 use crate::error::Result;
-use crate::ledger::{Standing, fold, load_dispositions};
+use crate::ledger::{Standing, ledger_of};
 use crate::plan::{Plan, read_plan};
 use crate::publish::{Past, next_scope};
 use crate::report::current_report;
@@ -196,8 +196,8 @@ async fn next_step(
     else {
         return Ok(step("check"));
     };
-    let said = load_dispositions(dataset, plan).await?;
-    let standing = Standing::of(&report, &fold(&report, &said, &dataset.policy(&head).await?)?);
+    let policy = dataset.policy(&head).await?;
+    let standing = Standing::of(&report, &ledger_of(dataset, plan, &report, &policy).await?);
     if !standing.failed.is_empty() {
         return Ok(step("check").map(|check| format!("the checks failed; see them again: {check}")));
     }

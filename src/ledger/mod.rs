@@ -15,14 +15,15 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Finding, Verdict};
-use crate::dataset::Policy;
+use crate::dataset::{Dataset, Policy};
 use crate::error::Result;
 use crate::explain::{Cluster, Pattern};
 use crate::identity::{Digest, Real};
+use crate::plan::Plan;
 use crate::report::Report;
 
 pub use export::export;
-pub use stored::{DisposeOutcome, change_of, dispose, load_dispositions};
+pub use stored::{DisposeOutcome, dispose, load_dispositions};
 
 /// The format this program writes.
 pub const FORMAT: u32 = 1;
@@ -160,6 +161,19 @@ fn grown(said: &Disposition, cluster: &Cluster) -> Option<String> {
     let (before, now) = (said.net_change?.0, cluster.net_change?.0);
     (now.abs() > before.abs())
         .then(|| format!("its changes came to {before} then, and come to {now} now"))
+}
+
+/// The ledger of a report, with what was said until now.
+///
+/// # Errors
+/// `Corrupt` when a disposition was changed after it was made.
+pub async fn ledger_of(
+    dataset: &Dataset,
+    plan: &Plan,
+    report: &Report,
+    policy: &Policy,
+) -> Result<Vec<Discrepancy>> {
+    fold(report, &load_dispositions(dataset, plan).await?, policy)
 }
 
 /// What stands between a report and an approval.

@@ -24,7 +24,7 @@ pub enum DisposeOutcome {
 ///
 /// # Errors
 /// `Internal` only.
-pub fn change_of(plan: &Plan) -> Result<Digest> {
+fn change_of(plan: &Plan) -> Result<Digest> {
     Digest::of_json(&("change 1", &plan.decides.dataset, &plan.terms.reason, &plan.terms.owner))
 }
 

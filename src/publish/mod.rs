@@ -19,7 +19,7 @@ use crate::dataset::{
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::identity::Digest;
-use crate::ledger::{Standing, fold, load_dispositions};
+use crate::ledger::{Standing, ledger_of};
 use crate::plan::Plan;
 use crate::report::{Report, current_report};
 use crate::run::{RunState, check_dataset, check_expiry};
@@ -203,8 +203,7 @@ async fn prepare(
     else {
         return not_current(dataset, plan, scope, &digest, &production).await.map(Err);
     };
-    let said = load_dispositions(dataset, plan).await?;
-    let standing = Standing::of(&report, &fold(&report, &said, &policy)?);
+    let standing = Standing::of(&report, &ledger_of(dataset, plan, &report, &policy).await?);
     if !standing.is_clear() {
         return Ok(Err(PublishOutcome::NotClear(Box::new(standing))));
     }
