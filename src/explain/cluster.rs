@@ -156,7 +156,7 @@ impl Tally {
 }
 
 /// Clusters of several partitions, the same ones together, the largest first.
-pub fn merge_clusters(clusters: Vec<Cluster>) -> Vec<Cluster> {
+pub(super) fn merge_clusters(clusters: Vec<Cluster>) -> Vec<Cluster> {
     let mut merged: BTreeMap<(Option<String>, Pattern), Vec<Cluster>> = BTreeMap::new();
     for cluster in clusters {
         merged.entry(cluster.key()).or_default().push(cluster);

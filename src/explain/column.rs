@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow::buffer::NullBuffer;
 use arrow::compute::{concat, concat_batches, take, take_record_batch};
 
 use super::cluster::{Cluster, Tally};
-use super::pairs::Pairs;
+use super::pairs::{ByNulls, Pairs};
 use super::pattern::Pattern;
 use super::segment::Varied;
 use crate::compare::{Changed, ChangedColumn, Example};
@@ -128,26 +127,13 @@ impl ColumnExplainer {
             production: changed.production.clone(),
             candidate: changed.candidate.clone(),
         };
-        let (none_before, none_after) =
-            (values.before.logical_nulls(), values.after.logical_nulls());
-        let is_null = |nulls: &Option<NullBuffer>, row| {
-            nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
-        };
-        let (mut was, mut became, mut both) = (Vec::new(), Vec::new(), Vec::new());
-        for row in column.differs.values().set_indices() {
-            let place = u32::try_from(row).unwrap_or(u32::MAX);
-            match (is_null(&none_before, row), is_null(&none_after, row)) {
-                (true, _) => was.push(place),
-                (false, true) => became.push(place),
-                (false, false) => both.push(place),
-            }
-        }
-        self.count(Pattern::WasNull, &values, &was, None)?;
-        self.count(Pattern::BecameNull, &values, &became, None)?;
-        if both.is_empty() {
+        let rows = ByNulls::of(column);
+        self.count(Pattern::WasNull, &values, &rows.was_null, None)?;
+        self.count(Pattern::BecameNull, &values, &rows.became_null, None)?;
+        if rows.values.is_empty() {
             return Ok(());
         }
-        self.recognise(&values, &both)?;
+        self.recognise(&values, &rows.values)?;
         if self.waiting_values >= ENOUGH { self.look() } else { Ok(()) }
     }
 
@@ -195,7 +181,8 @@ impl ColumnExplainer {
         Ok(())
     }
 
-    /// Looks for patterns among the values that nothing explains yet.
+    /// Looks for patterns among the values that nothing explains yet: they have been tried with
+    /// every known one, and only this makes more of them known.
     fn look(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_values = 0;
@@ -206,10 +193,6 @@ impl ColumnExplainer {
             ..ENOUGH => LEAST_OF_FEW.max(open.len() / LEAST_SHARE_OF),
             many => LEAST_VALUES.max(many / LEAST_SHARE_OF),
         };
-        for pattern in self.known.clone() {
-            let taken = pairs.take(&pattern, &mut open);
-            self.count(pattern, &all, &as_rows(&taken), Some((&pairs, &taken)))?;
-        }
         while self.known.len() < MOST_PATTERNS && open.len() >= least {
             let Some((pattern, _)) = pairs.best(&open) else { break };
             // What a test recognises is what counts, not what a guess promised.

@@ -16,19 +16,18 @@ mod texts;
 
 use std::collections::BTreeMap;
 
-use arrow::array::Array as _;
-use arrow::buffer::NullBuffer;
-use arrow::compute::filter;
+use arrow::array::UInt32Array;
+use arrow::compute::take;
 
 use crate::compare::{Changed, ChangedColumn, Origin, Piece};
 use crate::error::{ErrorKind, Result, from_arrow};
 
-pub use cluster::{Cluster, merge_clusters};
+pub use cluster::Cluster;
 pub use pattern::Pattern;
 
-use cluster::Tally;
+use cluster::{Tally, merge_clusters};
 use column::{ColumnExplainer, Leftover};
-use pairs::Pairs;
+use pairs::{ByNulls, Pairs};
 use segment::Varied;
 
 /// Explains the differences of one partition.
@@ -67,7 +66,7 @@ impl Explainer {
     pub fn see(&mut self, piece: &Piece) -> Result<()> {
         for changed in &piece.changed {
             self.varied.see(&changed.production)?;
-            for column in 0..changed.columns.len() {
+            for column in &changed.columns {
                 self.see_column(changed, column)?;
             }
         }
@@ -84,18 +83,12 @@ impl Explainer {
         Ok(())
     }
 
-    fn see_column(&mut self, changed: &Changed, column: usize) -> Result<()> {
-        let Some(column) = changed.columns.get(column) else { return Ok(()) };
+    fn see_column(&mut self, changed: &Changed, column: &ChangedColumn) -> Result<()> {
         let explainer = self
             .columns
             .entry(column.name.clone())
             .or_insert_with(|| ColumnExplainer::new(&column.name, &self.key));
         explainer.see(changed, column)
-    }
-
-    /// Whether nothing differed.
-    pub fn is_empty(&self) -> bool {
-        self.columns.is_empty() && self.alone.is_empty()
     }
 
     /// The end of the partition.
@@ -165,28 +158,26 @@ pub fn assign(clusters: &[Cluster], column: &ChangedColumn) -> Result<Vec<Option
     };
     let place =
         |wanted: &Pattern| of_column().find(|(_, one)| &one.pattern == wanted).map(|at| at.0);
+    let rows = ByNulls::of(column);
+    let chosen = UInt32Array::from(rows.values.clone());
     let fail = |error| from_arrow(ErrorKind::Internal, "take changed values", error);
-    let before = filter(&column.before, &column.differs).map_err(fail)?;
-    let after = filter(&column.after, &column.differs).map_err(fail)?;
-    let (none_before, none_after) = (before.logical_nulls(), after.logical_nulls());
-    let is_null =
-        |nulls: &Option<NullBuffer>, row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-    let mut assigned = vec![place(&Pattern::Unclassified); before.len()];
-    let mut open = Vec::new();
-    for (row, cluster) in assigned.iter_mut().enumerate() {
-        match (is_null(&none_before, row), is_null(&none_after, row)) {
-            (true, _) => *cluster = place(&Pattern::WasNull),
-            (false, true) => *cluster = place(&Pattern::BecameNull),
-            (false, false) => open.push(row),
-        }
+    let before = take(&column.before, &chosen, None).map_err(fail)?;
+    let after = take(&column.after, &chosen, None).map_err(fail)?;
+    let mut assigned = BTreeMap::new();
+    let mut put = |rows: Vec<u32>, cluster: Option<usize>| {
+        assigned.extend(rows.into_iter().map(|row| (row, cluster)));
+    };
+    put(rows.was_null, place(&Pattern::WasNull));
+    put(rows.became_null, place(&Pattern::BecameNull));
+    put(rows.values.clone(), place(&Pattern::Unclassified));
+    let (numbers, patterns): (Vec<usize>, Vec<Pattern>) =
+        of_column().map(|(number, cluster)| (number, cluster.pattern.clone())).unzip();
+    let mut open: Vec<usize> = (0..rows.values.len()).collect();
+    let taken = Pairs::of(&before, &after).sort_into(&patterns, &mut open);
+    for (places, number) in taken.into_iter().zip(numbers) {
+        put(places.into_iter().map(|place| rows.values[place]).collect(), Some(number));
     }
-    let pairs = Pairs::of(&before, &after);
-    for (number, cluster) in of_column() {
-        for row in pairs.take(&cluster.pattern, &mut open) {
-            assigned[row] = Some(number);
-        }
-    }
-    Ok(assigned)
+    Ok(assigned.into_values().collect())
 }
 
 #[cfg(test)]

@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use arrow::datatypes::i256;
+
 use super::pairs::Unit;
 use super::pattern::Pattern;
 use crate::compare::double;
+use crate::metrics::decimal_text;
 
-type Test<'a> = Box<dyn FnMut(usize) -> bool + 'a>;
+pub(super) type Test<'a> = Box<dyn Fn(usize) -> bool + 'a>;
 
 /// Digits of a factor: fewer are tried first.
 const FACTOR_DIGITS: [i32; 3] = [3, 6, 9];
@@ -240,19 +243,9 @@ fn float_text(value: f64) -> String {
 /// A whole number of units as people write it.
 fn fixed_text(value: i128, unit: Unit) -> String {
     match unit {
-        Unit::Number { scale } => decimal(value, scale),
+        Unit::Number { scale } => decimal_text(i256::from_i128(value), scale),
         Unit::Time { .. } => value.to_string(),
     }
-}
-
-fn decimal(value: i128, scale: i8) -> String {
-    let Ok(places @ 1..) = usize::try_from(scale) else {
-        let zeros = if value == 0 { 0 } else { usize::from(scale.unsigned_abs()) };
-        return format!("{value}{}", "0".repeat(zeros));
-    };
-    let digits = format!("{:0>width$}", value.unsigned_abs(), width = places + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - places);
-    format!("{}{whole}.{fraction}", if value < 0 { "-" } else { "" })
 }
 
 /// The value that a text stands for.
@@ -279,7 +272,7 @@ fn undecimal(text: &str, scale: i8) -> Option<i128> {
 /// A span: of numbers with a sign, of times in the largest whole unit.
 fn span_text(by: i128, unit: Unit) -> String {
     match unit {
-        Unit::Number { scale } => signed(&decimal(by, scale)),
+        Unit::Number { scale } => signed(&decimal_text(i256::from_i128(by), scale)),
         Unit::Time { nanoseconds } => {
             let all = by.saturating_mul(i128::from(nanoseconds));
             let (size, name) =

@@ -1,13 +1,14 @@
 //! Changed values side by side, in a form in which patterns can be found and recognised.
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, StringArray, StringViewArray};
+use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 
 use super::numbers::FixedTest;
 use super::pattern::Pattern;
 use super::{numbers, texts};
-use crate::compare::{Numbers, double, unit};
+use crate::compare::{ChangedColumn, Numbers, double, unit};
 use crate::metrics::value_text;
 
 /// Pairs that are looked at to guess a pattern; all of them decide whether it is one.
@@ -31,6 +32,36 @@ pub(super) enum Unit {
     Number { scale: i8 },
     /// A span of time in nanoseconds.
     Time { nanoseconds: i64 },
+}
+
+/// Rows of changed values by what is null in them.
+#[derive(Debug, Default)]
+pub(super) struct ByNulls {
+    /// Null in production.
+    pub(super) was_null: Vec<u32>,
+    /// Null in the candidate only.
+    pub(super) became_null: Vec<u32>,
+    /// Null on neither side.
+    pub(super) values: Vec<u32>,
+}
+
+impl ByNulls {
+    pub(super) fn of(column: &ChangedColumn) -> Self {
+        let (before, after) = (column.before.logical_nulls(), column.after.logical_nulls());
+        let is_null = |nulls: &Option<NullBuffer>, row| {
+            nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+        };
+        let mut found = Self::default();
+        for row in column.differs.values().set_indices() {
+            let rows = match (is_null(&before, row), is_null(&after, row)) {
+                (true, _) => &mut found.was_null,
+                (false, true) => &mut found.became_null,
+                (false, false) => &mut found.values,
+            };
+            rows.push(u32::try_from(row).unwrap_or(u32::MAX));
+        }
+        found
+    }
 }
 
 impl Pairs {
@@ -77,23 +108,7 @@ impl Pairs {
 
     /// The places, out of these, that a pattern explains; the others stay.
     pub(super) fn take(&self, pattern: &Pattern, places: &mut Vec<usize>) -> Vec<usize> {
-        if let Self::Fixed { .. } = self {
-            return self.sort_into(std::slice::from_ref(pattern), places).remove(0);
-        }
-        let mut taken = Vec::new();
-        let mut explains: Box<dyn FnMut(usize) -> bool + '_> = match self {
-            Self::Fixed { .. } => Box::new(|_| false),
-            Self::Float { before, after } => numbers::float_test(before, after, pattern),
-            Self::Text { before, after, .. } => texts::test(before, after, pattern),
-        };
-        places.retain(|place| {
-            let is_explained = explains(*place);
-            if is_explained {
-                taken.push(*place);
-            }
-            !is_explained
-        });
-        taken
+        self.sort_into(std::slice::from_ref(pattern), places).swap_remove(0)
     }
 
     /// The places, out of these, that each pattern explains, the first that does; the others stay.
@@ -102,25 +117,29 @@ impl Pairs {
         patterns: &[Pattern],
         places: &mut Vec<usize>,
     ) -> Vec<Vec<usize>> {
-        let Self::Fixed { before, after, unit } = self else {
-            return patterns.iter().map(|pattern| self.take(pattern, places)).collect();
-        };
-        // Whole numbers are most of what changes: one look at each pair for all patterns.
-        let tests: Vec<FixedTest> =
-            patterns.iter().map(|pattern| FixedTest::new(pattern, *unit)).collect();
-        let mut taken = vec![Vec::new(); patterns.len()];
-        places.retain(|place| {
-            let pair = (before[*place], after[*place]);
-            let doubles = (double(pair.0), double(pair.1));
-            match tests.iter().position(|test| test.explains(pair, doubles)) {
-                Some(number) => {
-                    taken[number].push(*place);
-                    false
-                }
-                None => true,
+        match self {
+            Self::Fixed { before, after, unit } => {
+                let tests: Vec<FixedTest> =
+                    patterns.iter().map(|pattern| FixedTest::new(pattern, *unit)).collect();
+                sorted(patterns.len(), places, |place| {
+                    let pair = (before[place], after[place]);
+                    let doubles = (double(pair.0), double(pair.1));
+                    tests.iter().position(|test| test.explains(pair, doubles))
+                })
             }
-        });
-        taken
+            Self::Float { before, after } => {
+                let tests: Vec<_> = patterns
+                    .iter()
+                    .map(|pattern| numbers::float_test(before, after, pattern))
+                    .collect();
+                sorted(patterns.len(), places, |place| tests.iter().position(|test| test(place)))
+            }
+            Self::Text { before, after, .. } => {
+                let tests: Vec<_> =
+                    patterns.iter().map(|pattern| texts::test(before, after, pattern)).collect();
+                sorted(patterns.len(), places, |place| tests.iter().position(|test| test(place)))
+            }
+        }
     }
 
     /// The change at a place, of numbers.
@@ -136,6 +155,23 @@ impl Pairs {
             _ => None,
         }
     }
+}
+
+/// Puts places under the number that each has; those without one stay.
+fn sorted(
+    numbers: usize,
+    places: &mut Vec<usize>,
+    number: impl Fn(usize) -> Option<usize>,
+) -> Vec<Vec<usize>> {
+    let mut taken = vec![Vec::new(); numbers];
+    places.retain(|place| match number(*place) {
+        Some(number) => {
+            taken[number].push(*place);
+            false
+        }
+        None => true,
+    });
+    taken
 }
 
 fn unit_of(data_type: &DataType, scale: i8) -> Unit {

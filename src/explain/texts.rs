@@ -2,7 +2,7 @@
 
 use arrow::array::StringViewArray;
 
-use super::numbers::{most, preferred};
+use super::numbers::{Test, most, preferred};
 use super::pattern::Pattern;
 
 /// Longer values name no cluster.
@@ -26,7 +26,7 @@ pub(super) fn best(
         return preferred([replaced, became, was]);
     }
     let counted = |pattern: Pattern| {
-        let mut explains = test(before, after, &pattern);
+        let explains = test(before, after, &pattern);
         let count = places.iter().filter(|at| explains(**at)).count();
         drop(explains);
         (count > 0).then_some((pattern, count))
@@ -63,7 +63,7 @@ pub(super) fn test<'a>(
     before: &'a StringViewArray,
     after: &'a StringViewArray,
     pattern: &Pattern,
-) -> Box<dyn FnMut(usize) -> bool + 'a> {
+) -> Test<'a> {
     let pair = move |at: usize| (before.value(at), after.value(at));
     match pattern.clone() {
         Pattern::Replaced { from, to } => Box::new(move |at| pair(at) == (&from, &to)),

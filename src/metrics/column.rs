@@ -281,7 +281,7 @@ fn byte_length(array: &ArrayRef) -> u64 {
 }
 
 /// A scaled integer as decimal text.
-fn decimal_text(value: i256, scale: i8) -> String {
+pub(crate) fn decimal_text(value: i256, scale: i8) -> String {
     let digits = value.to_string();
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ("-", digits.to_owned()),

@@ -28,6 +28,7 @@ pub use float_sum::FloatSum;
 pub use keys::KeyMetrics;
 
 pub(crate) use bounds::value_text;
+pub(crate) use column::decimal_text;
 pub(crate) use row_hash::RowHasher;
 pub(crate) use words::words_of_rows;
 
