@@ -62,13 +62,18 @@ pub fn spill_folder() -> Result<TempDir> {
 /// Sees everything that a comparison sees.
 pub trait Witness: Send {
     /// The comparison begins again: what was seen is void. The side given is sorted from now on.
-    fn restart(&mut self, sorted: Origin);
-
-    /// A batch of one side, before it is compared.
     ///
     /// # Errors
     /// Its own.
-    fn batch(&mut self, origin: Origin, batch: &RecordBatch) -> Result<()>;
+    fn restart(&mut self, sorted: Origin) -> Result<()>;
+
+    /// A batch of one side, before it is compared; most have no use for it.
+    ///
+    /// # Errors
+    /// Its own.
+    fn batch(&mut self, _origin: Origin, _batch: &RecordBatch) -> Result<()> {
+        Ok(())
+    }
 
     /// What came out of some rows.
     ///
@@ -121,7 +126,7 @@ async fn attempt(
             }
             Step::Compared(piece) => witness.piece(&piece)?,
             Step::Unordered(origin) => {
-                witness.restart(origin);
+                witness.restart(origin)?;
                 return Ok(Err(origin));
             }
             Step::Done => {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
@@ -80,11 +79,8 @@ impl Explaining {
 }
 
 impl Witness for Explaining {
-    fn restart(&mut self, _sorted: Origin) {
+    fn restart(&mut self, _sorted: Origin) -> Result<()> {
         self.explainer = Explainer::new(&self.partition, &self.order);
-    }
-
-    fn batch(&mut self, _origin: Origin, _batch: &RecordBatch) -> Result<()> {
         Ok(())
     }
 

@@ -77,25 +77,19 @@ impl Measured {
 struct Measuring<'a> {
     checker: &'a Checker,
     partition: &'a PlannedPartition,
-    measure_production: bool,
     measured: Measured,
-    failed: Option<Error>,
 }
 
 impl Witness for Measuring<'_> {
-    fn restart(&mut self, sorted: Origin) {
-        let was_sorted = self.measured.sorted;
-        match self.checker.measured(self.partition, self.measure_production) {
-            Ok(measured) => self.measured = measured,
-            Err(error) => self.failed = Some(error),
-        }
-        self.measured.sorted = was_sorted || sorted == Origin::Candidate;
+    fn restart(&mut self, sorted: Origin) -> Result<()> {
+        let sorted = self.measured.sorted || sorted == Origin::Candidate;
+        let measure_production = self.measured.production.is_some();
+        let measured = self.checker.measured(self.partition, measure_production)?;
+        self.measured = Measured { sorted, ..measured };
+        Ok(())
     }
 
     fn batch(&mut self, origin: Origin, batch: &RecordBatch) -> Result<()> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
-        }
         match origin {
             Origin::Candidate => self.measured.see_candidate(batch),
             Origin::Production => match &mut self.measured.production {
@@ -233,14 +227,8 @@ impl Checker {
         }
         let production =
             self.rows(&current.files).await.map_err(|error| as_conflict(error, current))?;
-        let measure_production = known.is_none();
-        let mut measuring = Measuring {
-            checker: self,
-            partition,
-            measure_production,
-            measured: self.measured(partition, measure_production)?,
-            failed: None,
-        };
+        let measured = self.measured(partition, known.is_none())?;
+        let mut measuring = Measuring { checker: self, partition, measured };
         let diff = compare_rows(&production, candidate, &self.options, &mut measuring).await?;
         let mut measured = measuring.measured;
         if measured.sorted {
