@@ -17,6 +17,7 @@ mod golden;
 mod kills;
 mod ledger;
 mod live_writers;
+mod mixtures;
 mod object_store;
 mod partitions;
 mod pitfalls;

@@ -22,22 +22,7 @@ use proptest::test_runner::{Config, TestRunner};
 use reissue::metrics::{ColumnMetrics, Meter, Metrics};
 use serde_json::Value;
 
-/// A small generator of numbers (splitmix64), so that a seed says everything.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> usize {
-        usize::try_from(self.next() % end).unwrap()
-    }
-}
+use crate::common::Dice;
 
 /// How many values are null.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -131,7 +116,7 @@ const KINDS: &[(&str, Make)] = &[
         Arc::new(values)
     }),
     ("binary", |n, nulls, dice| {
-        let values = some(n, nulls, dice, |d| d.next().to_le_bytes()[..d.below(9)].to_vec());
+        let values = some(n, nulls, dice, |d| d.next().to_le_bytes()[..d.index(9)].to_vec());
         Arc::new(BinaryArray::from_iter(values))
     }),
     ("fixed", |n, nulls, dice| {
@@ -173,7 +158,7 @@ const KINDS: &[(&str, Make)] = &[
         Arc::new(StructArray::try_new(fields, vec![a, b], valid(n, nulls, dice)).unwrap())
     }),
     ("map", |n, nulls, dice| {
-        let sizes: Vec<usize> = (0..n).map(|_| dice.below(3)).collect();
+        let sizes: Vec<usize> = (0..n).map(|_| dice.index(3)).collect();
         let all: usize = sizes.iter().sum();
         let keys: ArrayRef =
             Arc::new(StringArray::from_iter_values((0..all).map(|at| format!("k{at}"))));
@@ -474,7 +459,7 @@ fn our_meters_the_engine_and_pyarrow_agree_on_random_tables_of_every_type() {
     let outcome = runner.run(&recipe(), |recipe| {
         let batch = table(&recipe);
         let mut meter = Meter::new(batch.schema(), &["key".to_owned()]).unwrap();
-        let cut = 1 + Dice(recipe.seed).below(700);
+        let cut = 1 + Dice(recipe.seed).index(700);
         let mut from = 0;
         while from < batch.num_rows() {
             let rows = cut.min(batch.num_rows() - from);

@@ -16,7 +16,7 @@ use super::leaves::Leaves;
 use super::side::Side;
 use super::walk::{Run, Walk, walk, walk_alone};
 use super::{Diff, Origin};
-use crate::error::{ErrorKind, Result, from_arrow};
+use crate::error::{Error, ErrorKind, Result, from_arrow};
 use crate::key::KeyEncoder;
 use crate::metrics::RowHasher;
 
@@ -220,6 +220,32 @@ impl Comparer {
             });
         }
         Ok(any.map(|any| Changed { production, candidate, columns, any }))
+    }
+
+    /// Compares two sides whose batches are at hand, in key order.
+    ///
+    /// # Errors
+    /// As the batches', as [`Comparer::step`]; `Internal` when a side is not in key order.
+    pub fn run(
+        mut self,
+        mut production: impl Iterator<Item = Result<RecordBatch>>,
+        mut candidate: impl Iterator<Item = Result<RecordBatch>>,
+        mut see: impl FnMut(&Piece),
+    ) -> Result<Diff> {
+        loop {
+            match self.step()? {
+                Step::Feed(origin) => {
+                    let batch = match origin {
+                        Origin::Production => production.next(),
+                        Origin::Candidate => candidate.next(),
+                    };
+                    self.feed(origin, batch.transpose()?)?;
+                }
+                Step::Compared(piece) => see(&piece),
+                Step::Unordered(_) => return Err(Error::internal("rows are not in key order")),
+                Step::Done => return Ok(self.finish()),
+            }
+        }
     }
 
     /// The whole difference, once everything is compared.

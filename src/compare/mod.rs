@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::key::{KeyEncoder, sort_rows};
 
 pub use columns::{ChangeSize, ColumnDiff};
@@ -120,22 +120,9 @@ pub fn compare(
     equality: &Equality,
 ) -> Result<Diff> {
     let encoder = KeyEncoder::new(&candidate.schema(), key)?;
-    let mut left = sort_rows(vec![production.clone()], &encoder, BATCH_ROWS)?;
-    let mut right = sort_rows(vec![candidate.clone()], &encoder, BATCH_ROWS)?;
-    let mut comparer = Comparer::new(&candidate.schema(), key, equality)?;
-    loop {
-        match comparer.step()? {
-            Step::Feed(Origin::Production) => {
-                comparer.feed(Origin::Production, left.next().transpose()?)?;
-            }
-            Step::Feed(Origin::Candidate) => {
-                comparer.feed(Origin::Candidate, right.next().transpose()?)?;
-            }
-            Step::Compared(_) => {}
-            Step::Unordered(_) => return Err(Error::internal("sorted rows are not in order")),
-            Step::Done => return Ok(comparer.finish()),
-        }
-    }
+    let left = sort_rows(vec![production.clone()], &encoder, BATCH_ROWS)?;
+    let right = sort_rows(vec![candidate.clone()], &encoder, BATCH_ROWS)?;
+    Comparer::new(&candidate.schema(), key, equality)?.run(left, right, |_| {})
 }
 
 #[cfg(test)]

@@ -114,29 +114,14 @@ fn counted(one: &[Pair], two: &[Pair]) -> (u64, u64, u64, u64, u64) {
 fn streamed(one: &RecordBatch, two: &RecordBatch, cuts: (usize, usize)) -> Diff {
     let key = ["id".to_owned()];
     let encoder = KeyEncoder::new(&one.schema(), &key).unwrap();
-    let sorted = |side: &RecordBatch, cut| {
-        let batches: Vec<_> = sort_rows(vec![side.clone()], &encoder, cut).unwrap().collect();
-        batches.into_iter().map(Result::unwrap)
-    };
-    let (mut left, mut right) = (sorted(one, cuts.0), sorted(two, cuts.1));
-    let mut comparer = Comparer::new(&one.schema(), &key, &Equality::default()).unwrap();
-    loop {
-        match comparer.step().unwrap() {
-            Step::Feed(Origin::Production) => {
-                comparer.feed(Origin::Production, left.next()).unwrap();
-            }
-            Step::Feed(Origin::Candidate) => {
-                comparer.feed(Origin::Candidate, right.next()).unwrap();
-            }
-            Step::Compared(piece) => {
-                for changed in piece.changed {
-                    assert_eq!(changed.production.num_rows(), changed.candidate.num_rows());
-                }
-            }
-            Step::Unordered(origin) => panic!("{origin:?} is not in order"),
-            Step::Done => return comparer.finish(),
+    let sorted = |side: &RecordBatch, cut| sort_rows(vec![side.clone()], &encoder, cut).unwrap();
+    let comparer = Comparer::new(&one.schema(), &key, &Equality::default()).unwrap();
+    let see = |piece: &Piece| {
+        for changed in &piece.changed {
+            assert_eq!(changed.production.num_rows(), changed.candidate.num_rows());
         }
-    }
+    };
+    comparer.run(sorted(one, cuts.0), sorted(two, cuts.1), see).unwrap()
 }
 
 proptest! {

@@ -179,6 +179,3 @@ pub fn assign(clusters: &[Cluster], column: &ChangedColumn) -> Result<Vec<Option
     }
     Ok(assigned.into_values().collect())
 }
-
-#[cfg(test)]
-mod tests;

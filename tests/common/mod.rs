@@ -194,6 +194,31 @@ impl Lab {
     }
 }
 
+/// A small generator of numbers (splitmix64), so that a seed says everything.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    pub(crate) fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap()
+    }
+
+    pub(crate) fn among<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.index(all.len())]
+    }
+}
+
 /// The n-th day of the ten.
 pub(crate) fn day_name(day: i64) -> String {
     format!("2024-03-{:02}", day + 1)

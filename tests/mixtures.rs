@@ -1,3 +1,10 @@
+//! Differences with known causes, explained: does each row go where its cause is?
+#![expect(
+    clippy::print_stdout,
+    reason = "each mixture's seed is printed, so that it can be made again"
+)]
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -5,29 +12,10 @@ use arrow::array::{
     TimestampMicrosecondArray,
 };
 
-use super::*;
-use crate::compare::{Comparer, Equality, Step};
+use reissue::compare::{Comparer, Equality, Piece};
+use reissue::explain::{Cluster, Explainer, Pattern, assign, explain_all};
 
-/// A small generator of numbers (splitmix64), so that a seed says everything.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn among<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[usize::try_from(self.below(all.len() as u64)).unwrap()]
-    }
-}
+use crate::common::Dice;
 
 #[derive(Debug, Clone, PartialEq)]
 struct Row {
@@ -134,26 +122,14 @@ fn causes(dice: &mut Dice) -> Vec<Cause> {
 fn compared(before: &[Row], after: &[Row], mut see: impl FnMut(&Piece)) {
     let (left, right) = (batch(before), batch(after));
     let key = ["id".to_owned()];
-    let mut comparer = Comparer::new(&left.schema(), &key, &Equality::default()).unwrap();
+    let comparer = Comparer::new(&left.schema(), &key, &Equality::default()).unwrap();
     let cut = |side: &RecordBatch| {
         let rows = side.num_rows();
         let side = side.clone();
-        (0..rows.div_ceil(4_096)).map(move |n| side.slice(n * 4_096, (rows - n * 4_096).min(4_096)))
+        (0..rows.div_ceil(4_096))
+            .map(move |n| Ok(side.slice(n * 4_096, (rows - n * 4_096).min(4_096))))
     };
-    let (mut left, mut right) = (cut(&left), cut(&right));
-    loop {
-        match comparer.step().unwrap() {
-            Step::Feed(Origin::Production) => {
-                comparer.feed(Origin::Production, left.next()).unwrap();
-            }
-            Step::Feed(Origin::Candidate) => {
-                comparer.feed(Origin::Candidate, right.next()).unwrap();
-            }
-            Step::Compared(piece) => see(&piece),
-            Step::Unordered(_) => panic!("rows are in order"),
-            Step::Done => return,
-        }
-    }
+    comparer.run(cut(&left), cut(&right), |piece| see(piece)).unwrap();
 }
 
 struct Score {
@@ -168,7 +144,7 @@ fn mixture(seed: u64) -> Score {
     let mut pool = causes(&mut dice);
     let mut chosen: Vec<(Cause, u64, Option<&'static str>)> = Vec::new();
     while chosen.len() < number {
-        let at = usize::try_from(dice.below(pool.len() as u64)).unwrap();
+        let at = dice.index(pool.len());
         let cause = pool.swap_remove(at);
         let share = 2 + dice.below(28);
         let segment = (dice.below(2) == 0).then(|| *dice.among(&["AA", "UA"]));
