@@ -3,8 +3,8 @@
 //! Each changed value is put into a [`Cluster`]: by column, and by what happened to it ([`Pattern`]).
 //! Patterns are not given, they are found: where enough of the values that nothing explains yet
 //! share one, it becomes known, the one that explains most first. What no pattern explains often
-//! enough is in a cluster that says so. It is done while rows are compared, in memory that depends
-//! on neither rows nor differences; see [`Explainer`].
+//! enough is in a cluster that says so. It is done while rows are compared. What nothing explains
+//! is kept with its rows, up to a bound for each column and partition; see [`Explainer`].
 
 mod cluster;
 mod column;
