@@ -121,7 +121,12 @@ fn running() -> (Lab, String, std::process::Child) {
         .spawn()
         .unwrap();
     let records = lab.path(&format!("lake/on_time.reissue/runs/{plan}/records"));
-    while std::fs::read_dir(&records).map_or(0, Iterator::count) < 3 {
+    let is_record = |name: &std::ffi::OsStr| !name.to_string_lossy().starts_with('.');
+    let recorded = || {
+        let names = std::fs::read_dir(&records).into_iter().flatten().flatten();
+        names.filter(|entry| is_record(&entry.file_name())).count()
+    };
+    while recorded() < 3 {
         assert!(child.try_wait().unwrap().is_none(), "it was over before it could be stopped");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }

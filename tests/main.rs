@@ -19,6 +19,7 @@ mod ledger;
 mod live_writers;
 mod mixtures;
 mod object_store;
+mod odd_folders;
 mod partitions;
 mod pitfalls;
 mod races;

@@ -1,5 +1,6 @@
 //! `diff`: of a checked run, or of any two tables.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::str::FromStr as _;
 
@@ -11,7 +12,7 @@ use super::check::{checked_difference, partition_rows};
 use super::context::Context;
 use super::show;
 use crate::compare::{Equality, Rule, Truncation};
-use crate::diff::{DiffOptions, TablesDiff, compare_all, open_side, spill_folder};
+use crate::diff::{Aligned, DiffOptions, TablesDiff, align, compare_all, open_side, spill_folder};
 use crate::error::{Error, Result};
 use crate::identity::Real;
 
@@ -59,19 +60,21 @@ pub(super) async fn run(context: &Context, arguments: DiffArguments) -> Result<A
     };
     let dataset = context.dataset(None).ok();
     let open = |text| open_side(&context.stores, text, dataset.as_ref(), Path::new("."));
-    let (mut left, mut right) =
-        (open(arguments.production.as_str()).await?, open(candidate).await?);
+    let (left, right) = (open(arguments.production.as_str()).await?, open(candidate).await?);
+    let key = key_of(&arguments, left.key.or(right.key))?;
+    let mut sides = align(left.tables, right.tables);
     if let Some(partition) = &arguments.partition {
         let is_it = |name: &String| {
             name == partition || name.split_once('=').is_some_and(|(_, value)| value == partition)
         };
-        left.tables.partitions.retain(|name, _| is_it(name));
-        right.tables.partitions.retain(|name, _| is_it(name));
-        if left.tables.partitions.is_empty() && right.tables.partitions.is_empty() {
-            return Err(Error::invalid(format!("neither side has a partition {partition}")));
+        let known = known_partitions(&sides);
+        sides.production.partitions.retain(|name, _| is_it(name));
+        sides.candidate.partitions.retain(|name, _| is_it(name));
+        if sides.production.partitions.is_empty() && sides.candidate.partitions.is_empty() {
+            return Err(Error::invalid(format!("neither side has a partition {partition}"))
+                .hint(format!("the partitions are {known}")));
         }
     }
-    let key = key_of(&arguments, left.key.or(right.key))?;
     let at_once = arguments.threads.unwrap_or_else(cores).max(1);
     let memory = ByteSize::from_str(&arguments.memory).map_err(|_| {
         Error::invalid(format!("--memory {:?} is no size", arguments.memory))
@@ -90,12 +93,25 @@ pub(super) async fn run(context: &Context, arguments: DiffArguments) -> Result<A
             write_err(&format!("\rcompared {name}   "));
         }
     };
-    let diff = compare_all(&left.tables, &right.tables, &options, at_once, &seen).await?;
+    let diff = compare_all(&sides, &options, at_once, &seen).await?;
     if progress {
         write_err("\r                                        \r");
     }
-    let names = (left.tables.name.as_str(), right.tables.name.as_str());
+    let names = (sides.production.name.as_str(), sides.candidate.name.as_str());
     answer(&diff, names, &options.key)
+}
+
+/// The first names of partitions that there are.
+fn known_partitions(sides: &Aligned) -> String {
+    let tables = [&sides.production, &sides.candidate];
+    let names: BTreeSet<&str> =
+        tables.iter().flat_map(|side| side.partitions.keys().map(String::as_str)).collect();
+    let told: Vec<&str> = names.iter().copied().take(10).collect();
+    match (told.as_slice(), names.len()) {
+        ([""], _) => "none: the files lie in no folders like month=2013-01".to_owned(),
+        (_, ..=10) => told.join(", "),
+        (_, all) => format!("{} and {} more", told.join(", "), all - 10),
+    }
 }
 
 fn cores() -> usize {
@@ -160,6 +176,9 @@ fn answer(diff: &TablesDiff, (left, right): (&str, &str), key: &[String]) -> Res
         thousands((diff.partitions.len() - diff.skipped) as u64),
         thousands(diff.skipped as u64),
     );
+    if let Some(layout) = &diff.layout {
+        text += &format!("note: {layout}\n");
+    }
     if !diff.schema.is_empty() {
         let side =
             |of: &Option<String>| of.clone().unwrap_or_else(|| "(no such column)".to_owned());
@@ -178,11 +197,14 @@ fn answer(diff: &TablesDiff, (left, right): (&str, &str), key: &[String]) -> Res
         );
     }
     text += &show::diff(&diff.total);
+    if diff.total.is_empty() && !diff.is_equal() {
+        text += "the rows are equal in the columns that were compared; the sides are not equal\n";
+    }
     text += &show::clusters(&diff.clusters);
     text += &partition_rows(&diff.partitions);
     let value = serde_json::json!({
-        "production": left, "candidate": right, "key": key, "is_equal": diff.total.is_empty(),
-        "schema": diff.schema, "total": diff.total, "clusters": diff.clusters, "partitions": diff.partitions, "skipped": diff.skipped,
+        "production": left, "candidate": right, "key": key, "is_equal": diff.is_equal(),
+        "schema": diff.schema, "layout": diff.layout, "total": diff.total, "clusters": diff.clusters, "partitions": diff.partitions, "skipped": diff.skipped,
     });
     Answer::new(text, &value)
 }

@@ -96,7 +96,7 @@ impl Comparer {
     /// not fit its column; `Unsupported` for a column that cannot be compared.
     pub fn new(schema: &SchemaRef, key: &[String], equality: &Equality) -> Result<Self> {
         let encoder = Arc::new(KeyEncoder::new(schema, key)?);
-        let leaves = Leaves::of(schema, key);
+        let leaves = Leaves::of(schema, key)?;
         equality.check(&leaves.types(schema))?;
         Ok(Self {
             key: key.to_vec(),

@@ -11,20 +11,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BooleanArray, Float32Array, Float64Array, Int64Array,
-    make_comparator,
-};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, make_comparator};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{SortOptions, cast};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, Schema, TimeUnit};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
 
 use super::leaves::Leaves;
 
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 use crate::identity::Real;
+use crate::key::with_one_nan;
 use crate::metrics::words_of_rows;
 
 /// Rules by column; a column without one is compared exactly.
@@ -102,7 +100,7 @@ impl Equality {
     /// # Errors
     /// `Invalid` with the column.
     pub fn check_schema(&self, schema: &Schema) -> Result<()> {
-        self.check(&Leaves::of(schema, &[]).types(schema))
+        self.check(&Leaves::of(schema, &[])?.types(schema))
     }
 
     pub(super) fn rule(&self, column: &str) -> Option<&Rule> {
@@ -167,7 +165,7 @@ fn exactly(one: &ArrayRef, two: &ArrayRef) -> Differs {
     if one.data_type().is_nested() && !matches!(one.data_type(), DataType::Dictionary(..)) {
         return nested(one, two);
     }
-    distinct(&canonical(one), &canonical(two))
+    distinct(&with_one_nan(one), &with_one_nan(two))
 }
 
 /// Nested values by their canonical words, as the content digest sees them; where those cannot be
@@ -180,25 +178,6 @@ fn nested(one: &ArrayRef, two: &ArrayRef) -> Differs {
     let compare = make_comparator(one, two, SortOptions::default())?;
     let differs = BooleanBuffer::collect_bool(one.len(), |row| compare(row, row).is_ne());
     Ok(BooleanArray::new(differs, None))
-}
-
-/// Every NaN becomes the same NaN.
-fn canonical(array: &ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Float64 => {
-            let values: Float64Array = array
-                .as_primitive::<Float64Type>()
-                .unary(|v| if v.is_nan() { f64::NAN } else { v });
-            Arc::new(values)
-        }
-        DataType::Float32 => {
-            let values: Float32Array = array
-                .as_primitive::<Float32Type>()
-                .unary(|v| if v.is_nan() { f32::NAN } else { v });
-            Arc::new(values)
-        }
-        _ => Arc::clone(array),
-    }
 }
 
 fn tolerant(one: &ArrayRef, two: &ArrayRef, rule: &Rule) -> Differs {

@@ -1,11 +1,13 @@
 //! A schema's columns, with structs taken apart into their fields: `address.city`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, RecordBatch, make_array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
+
+use crate::error::{Error, Result};
 
 /// The places of a schema's leaves.
 #[derive(Debug, Clone)]
@@ -24,14 +26,28 @@ struct Leaf {
 
 impl Leaves {
     /// Of all columns but some.
-    pub(super) fn of(schema: &Schema, without: &[String]) -> Self {
+    ///
+    /// # Errors
+    /// `Invalid` when a column is called like the path of a struct's field.
+    pub(super) fn of(schema: &Schema, without: &[String]) -> Result<Self> {
         let mut leaves = Vec::new();
         for (index, field) in schema.fields().iter().enumerate() {
             if !without.contains(field.name()) {
                 push(field, String::new(), vec![index], &mut leaves);
             }
         }
-        Self { leaves }
+        let mut paths = BTreeSet::new();
+        match leaves.iter().find(|leaf| !paths.insert(leaf.path.as_str())) {
+            None => Ok(Self { leaves }),
+            Some(leaf) => {
+                let struct_ = leaf.path.rsplit_once('.').map_or("", |(above, _)| above);
+                Err(Error::invalid(format!(
+                    "two columns are called {:?}: one by its name, one as a field of {struct_:?}",
+                    leaf.path
+                ))
+                .hint("write one of them under another name"))
+            }
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -5,7 +5,10 @@
 //! else through the engine, which spills to disk. So what is held of a side is two batches, or
 //! `memory` bytes where it must be sorted.
 
+mod align;
+mod common;
 mod folder;
+mod hive;
 mod open;
 mod rows;
 mod tables;
@@ -19,11 +22,13 @@ use tempfile::TempDir;
 use crate::compare::{Comparer, Diff, Equality, Origin, Piece, Step};
 use crate::error::{Error, ErrorKind, Result};
 
+pub use align::{Aligned, align};
+pub use common::SchemaDifference;
 pub use folder::open_folder;
 pub(crate) use open::pinned_files;
 pub use open::{OpenedSide, open_side};
 pub use rows::{ROW_HASH, Rows};
-pub use tables::{DiffProgress, SchemaDifference, TablePartition, Tables, TablesDiff, compare_all};
+pub use tables::{DiffProgress, TablePartition, Tables, TablesDiff, compare_all};
 
 /// How a comparison is done.
 #[derive(Debug, Clone)]
@@ -98,8 +103,12 @@ pub async fn compare_rows(
         let sorts = (sort_production, sort_candidate);
         match attempt((production, candidate), sorts, options, witness).await? {
             Ok(diff) => return Ok(diff),
-            Err(Origin::Production) => sort_production = true,
-            Err(Origin::Candidate) => sort_candidate = true,
+            Err(Origin::Production) if !sort_production => sort_production = true,
+            Err(Origin::Candidate) if !sort_candidate => sort_candidate = true,
+            Err(origin) => {
+                return Err(Error::internal("rows that were sorted are in no order")
+                    .with("side", format!("{origin:?}")));
+            }
         }
     }
 }

@@ -75,7 +75,7 @@ async fn of_version(dataset: &Dataset, version: &Version) -> Result<Tables> {
     }
     let schema = nullable(&definition.table_schema()?);
     let name = format!("{}@{}", dataset.root().url(), version.number());
-    Ok(Tables { name, schema, partitions })
+    Ok(Tables::new(name, schema, partitions))
 }
 
 async fn run(dataset: &Dataset, plan: &Plan) -> Result<OpenedSide> {
@@ -97,7 +97,7 @@ async fn run(dataset: &Dataset, plan: &Plan) -> Result<OpenedSide> {
             .hint(format!("compute it: reissue run {}", plan.id.short())));
     }
     let schema = nullable(&definition.table_schema()?);
-    let tables = Tables { name: format!("run {}", plan.id.short()), schema, partitions };
+    let tables = Tables::new(format!("run {}", plan.id.short()), schema, partitions);
     Ok(OpenedSide { tables, key: Some(plan.decides.key.clone()) })
 }
 

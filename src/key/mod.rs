@@ -1,10 +1,11 @@
 //! Keys as values that compare in one step.
 //!
 //! A [`KeyEncoder`] turns a batch's key columns into [`Keys`], whose order is that of SQL's `ORDER
-//! BY` with nulls first, and of floats by total order (so −0.0 is less than 0.0, and NaN of other
-//! bits is another key). Keys of fixed width are packed into one integer of 128 bits; others become
+//! BY` with nulls first, and of floats by total order (so −0.0 is less than 0.0) with one NaN, greater
+//! than all numbers. Keys of fixed width are packed into one integer of 128 bits; others become
 //! comparable bytes.
 
+mod nan;
 mod ordered;
 mod packed;
 mod sort;
@@ -19,6 +20,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 
+pub(crate) use nan::with_one_nan;
 pub use ordered::{Ordered, in_order};
 pub use sort::sort_rows;
 
@@ -98,6 +100,7 @@ impl KeyEncoder {
         let values = match &self.form {
             Form::Packed(packing) => Values::Packed(packing.pack(&arrays, batch.num_rows())?),
             Form::Bytes(converter) => {
+                let arrays: Vec<ArrayRef> = arrays.iter().map(with_one_nan).collect();
                 Values::Bytes(converter.convert_columns(&arrays).map_err(|error| {
                     from_arrow(ErrorKind::Internal, "make keys comparable", error)
                 })?)

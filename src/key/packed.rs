@@ -169,14 +169,14 @@ fn push_primitive(array: &ArrayRef, into: &mut [u128]) -> Result<()> {
         DataType::Duration(TimeUnit::Nanosecond) => signed::<DurationNanosecondType>(array, into),
         DataType::Float32 => {
             for (key, value) in into.iter_mut().zip(array.as_primitive::<Float32Type>().values()) {
-                let bits = value.to_bits();
+                let bits = if value.is_nan() { f32::NAN } else { *value }.to_bits();
                 let turned = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
                 *key = *key << 32 | u128::from(turned);
             }
         }
         DataType::Float64 => {
             for (key, value) in into.iter_mut().zip(array.as_primitive::<Float64Type>().values()) {
-                let bits = value.to_bits();
+                let bits = if value.is_nan() { f64::NAN } else { *value }.to_bits();
                 let turned = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
                 *key = *key << 64 | u128::from(turned);
             }

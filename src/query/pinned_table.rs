@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, Scalar};
 use arrow::compute::kernels::cmp::{gt_eq, lt};
-use arrow::compute::{and, cast, filter_record_batch};
+use arrow::compute::{CastOptions, and, cast, cast_with_options, filter_record_batch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session as EngineSession, TableProvider};
@@ -33,7 +33,8 @@ pub struct PinnedFile {
     pub store: Arc<Store>,
     /// Its footer, when it was read already.
     pub footer: Option<Arc<Footer>>,
-    /// The columns that its path alone carries.
+    /// The columns that have one value in all its rows, which is not in the file: its path has it,
+    /// or it is null because the file lacks the column.
     pub path_values: BTreeMap<String, ScalarValue>,
 }
 
@@ -160,6 +161,7 @@ fn shape(
     path_values: &BTreeMap<String, ScalarValue>,
 ) -> Result<RecordBatch> {
     let rows = batch.num_rows();
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let mut arrays = Vec::with_capacity(wanted.fields().len());
     for field in wanted.fields() {
         let array = match path_values.get(field.name()) {
@@ -173,8 +175,13 @@ fn shape(
         let array = if array.data_type() == field.data_type() {
             array
         } else {
-            cast(&array, field.data_type()).map_err(|error| {
-                from_arrow(ErrorKind::Invalid, "read a column as declared", error)
+            // Strictly: what does not fit is an error, never a null.
+            cast_with_options(&array, field.data_type(), &strict).map_err(|error| {
+                from_arrow(ErrorKind::Invalid, "a value does not fit into its column", error)
+                    .with("column", field.name())
+                    .with("in the file", array.data_type())
+                    .with("read as", field.data_type())
+                    .hint("write the column with one type everywhere")
             })?
         };
         arrays.push(array);

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::catalog::streaming::StreamingTable;
-use datafusion::common::DFSchema;
 use datafusion::common::config::SpillCompression;
+use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result as EngineResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
+use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, when};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::streaming::PartitionStream;
-use datafusion::prelude::{DataFrame, SessionConfig, SessionContext, col};
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext, col, lit};
 
 use super::{Parameters, PinnedTable, Query};
 use crate::error::{ErrorKind, Result, from_engine};
@@ -162,7 +162,8 @@ impl Session {
         let fail = |error| from_engine(ErrorKind::Internal, "sort rows", error);
         let table = StreamingTable::try_new(Arc::clone(rows.schema()), vec![rows]).map_err(fail)?;
         let frame = self.context.read_table(Arc::new(table)).map_err(fail)?;
-        frame.sort(sort_keys(order)).map_err(fail)?.execute_stream().await.map_err(fail)
+        let keys = sort_keys(frame.schema(), order).map_err(fail)?;
+        frame.sort(keys).map_err(fail)?.execute_stream().await.map_err(fail)
     }
 
     /// Runs a query; with `order`, rows come sorted by those columns, nulls first.
@@ -179,16 +180,27 @@ impl Session {
         let mut frame = DataFrame::new(self.context.state(), plan);
         let fail = |error| from_engine(ErrorKind::Invalid, "the SQL cannot be run", error);
         if !order.is_empty() {
-            frame = frame.sort(sort_keys(order)).map_err(fail)?;
+            let keys = sort_keys(frame.schema(), order).map_err(fail)?;
+            frame = frame.sort(keys).map_err(fail)?;
         }
         frame.execute_stream().await.map_err(fail)
     }
 }
 
-fn sort_keys(order: &[String]) -> Vec<SortExpr> {
+/// The order of [`crate::key`]: nulls first, and one NaN after all numbers.
+fn sort_keys(schema: &DFSchema, order: &[String]) -> EngineResult<Vec<SortExpr>> {
     let keys = order.iter().map(|column| {
-        let exact = datafusion::common::Column::from_name(column);
-        col(exact).sort(true, true)
+        let exact = col(Column::from_name(column));
+        let data_type = schema.field_with_unqualified_name(column)?.data_type();
+        let value = if data_type.is_floating() {
+            // Compared in total order, in which a NaN with a sign is less than all numbers.
+            let no_number =
+                exact.clone().gt(lit(f64::INFINITY)).or(exact.clone().lt(lit(f64::NEG_INFINITY)));
+            when(no_number, lit(f64::NAN)).otherwise(exact)?
+        } else {
+            exact
+        };
+        Ok(value.sort(true, true))
     });
     keys.collect()
 }
