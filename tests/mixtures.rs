@@ -13,7 +13,7 @@ use arrow::array::{
 };
 
 use reissue::compare::{Comparer, Equality, Piece};
-use reissue::explain::{Cluster, Explainer, Pattern, assign, explain_all};
+use reissue::explain::{Cluster, Explained, Explainer, Explanations, Pattern, assign};
 
 use crate::common::Dice;
 
@@ -177,7 +177,7 @@ fn mixture(seed: u64) -> Score {
         compared(before, after, |piece| explainer.see(piece).unwrap());
         explainer.finish().unwrap()
     });
-    let clusters = explain_all(explained.collect()).unwrap();
+    let clusters = explain_all(explained);
     let mut counts: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     let mut assigned_values = vec![0_u64; clusters.len()];
     for (before, after) in &sides {
@@ -254,6 +254,12 @@ fn score(
     score
 }
 
+fn explain_all(partitions: impl IntoIterator<Item = Explained>) -> Vec<Cluster> {
+    let mut explanations = Explanations::default();
+    partitions.into_iter().for_each(|explained| explanations.add(explained).unwrap());
+    explanations.finish().unwrap()
+}
+
 #[test]
 fn rows_of_twenty_mixtures_of_causes_are_told_apart() {
     let scores: Vec<Score> = (1..=20).map(mixture).collect();
@@ -266,7 +272,7 @@ fn rows_of_twenty_mixtures_of_causes_are_told_apart() {
 fn explained(before: &[Row], after: &[Row]) -> Vec<Cluster> {
     let mut explainer = Explainer::new("p", &["id".to_owned()]);
     compared(before, after, |piece| explainer.see(piece).unwrap());
-    explain_all(vec![explainer.finish().unwrap()]).unwrap()
+    explain_all([explainer.finish().unwrap()])
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
+use arrow::datatypes::Schema;
 
 use crate::error::{ErrorKind, Result, from_arrow};
 use crate::key::{Key, KeyEncoder, Keys, Ordered, in_order};
@@ -34,6 +35,8 @@ pub(super) struct Side {
     encoder: Arc<KeyEncoder>,
     pub(super) ready: Option<Block>,
     held: Option<Block>,
+    /// Rows of the last key alone, from several batches: joined once, when the key is over.
+    repeated: Vec<RecordBatch>,
     last: Option<Key>,
     pub(super) ended: bool,
     pub(super) rows: u64,
@@ -42,8 +45,8 @@ pub(super) struct Side {
 
 impl Side {
     pub(super) fn new(encoder: Arc<KeyEncoder>) -> Self {
-        let (ready, held, last) = (None, None, None);
-        Self { encoder, ready, held, last, ended: false, rows: 0, null_keys: 0 }
+        let (ready, held, last, repeated) = (None, None, None, Vec::new());
+        Self { encoder, ready, held, repeated, last, ended: false, rows: 0, null_keys: 0 }
     }
 
     /// Whether a batch, or the end, must come before anything can be compared.
@@ -56,6 +59,9 @@ impl Side {
         let Some(batch) = batch else {
             self.ended = true;
             self.ready = self.held.take();
+            if !self.repeated.is_empty() {
+                self.ready = Some(self.join(None)?);
+            }
             return Ok(true);
         };
         if batch.num_rows() == 0 {
@@ -69,32 +75,48 @@ impl Side {
         self.rows += batch.num_rows() as u64;
         self.null_keys += keys.nulls().map_or(0, |nulls| nulls.null_count() as u64);
         let goes_on = self.last.as_ref().is_some_and(|last| keys.compare_to(0, last).is_eq());
-        self.last = Some(keys.one(keys.len() - 1));
-        let block = Block { rows: batch, keys, ascending: order == Ordered::Ascending, at: 0 };
-        match self.held.take() {
-            Some(held) if goes_on => self.join(held, &block)?,
-            held => {
-                self.ready = held;
-                self.held = Some(block);
+        let end = keys.len() - 1;
+        let one_key = keys.compare(0, &keys, end).is_eq();
+        self.last = Some(keys.one(end));
+        if goes_on {
+            self.set_last_key_aside()?;
+            if one_key {
+                self.repeated.push(batch);
+            } else {
+                self.held = Some(self.join(Some(batch))?);
             }
+            return Ok(true);
         }
+        self.ready = match self.repeated.is_empty() {
+            true => self.held.take(),
+            false => Some(self.join(None)?),
+        };
+        let ascending = order == Ordered::Ascending;
+        self.held = Some(Block { rows: batch, keys, ascending, at: 0 });
         Ok(true)
     }
 
-    /// The held batch's last key goes on: its rows move to the next batch.
-    fn join(&mut self, held: Block, block: &Block) -> Result<()> {
+    /// The held batch's last key goes on: its rows wait, and those before are ready.
+    fn set_last_key_aside(&mut self) -> Result<()> {
+        let Some(held) = self.held.take() else { return Ok(()) };
         let rows = held.keys.len();
-        let last = held.keys.one(rows - 1);
-        let start = (0..rows).rev().take_while(|row| held.keys.compare_to(*row, &last).is_eq());
-        let start = start.last().unwrap_or(rows);
-        let tail = held.rows.slice(start, rows - start);
+        let same = |row: &usize| held.keys.compare(*row, &held.keys, rows - 1).is_eq();
+        let start = (0..rows).rev().take_while(same).last().unwrap_or(rows);
         if start > 0 {
             self.ready = Some(self.block(held.rows.slice(0, start), held.ascending)?);
         }
-        let joined = concat_batches(&tail.schema(), [&tail, &block.rows])
-            .map_err(|error| from_arrow(ErrorKind::Internal, "keep equal keys together", error))?;
-        self.held = Some(self.block(joined, false)?);
+        self.repeated.push(held.rows.slice(start, rows - start));
         Ok(())
+    }
+
+    /// The rows of the key that went on over several batches, and those after it.
+    fn join(&mut self, after: Option<RecordBatch>) -> Result<Block> {
+        let mut parts = std::mem::take(&mut self.repeated);
+        parts.extend(after);
+        let schema = parts.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
+        let joined = concat_batches(&schema, &parts)
+            .map_err(|error| from_arrow(ErrorKind::Internal, "keep equal keys together", error))?;
+        self.block(joined, false)
     }
 
     fn block(&self, rows: RecordBatch, ascending: bool) -> Result<Block> {

@@ -1,7 +1,6 @@
 //! Which rows belong together: two blocks in key order, walked once.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
@@ -148,29 +147,44 @@ fn resolve(left: &Block, right: &Block, hasher: &mut RowHasher, walk: &mut Walk)
     let mut left_hashes = hashes(&left.rows, rows_left, hasher)?.into_iter();
     let mut right_hashes = hashes(&right.rows, rows_right, hasher)?.into_iter();
     for (production, candidate) in groups {
-        let mut waiting: HashMap<u128, Vec<u32>> = HashMap::new();
-        // Backwards, so that the first row is taken first.
-        let mut hashed: Vec<(u128, u32)> =
-            right_hashes.by_ref().take(candidate.len()).zip(candidate.iter().copied()).collect();
-        hashed.reverse();
-        for (hash, row) in hashed {
-            waiting.entry(hash).or_default().push(row);
-        }
-        let mut paired = Vec::new();
-        for (row, hash) in production.into_iter().zip(left_hashes.by_ref()) {
-            match waiting.get_mut(&hash).and_then(Vec::pop) {
-                Some(other) => {
-                    paired.push(other);
-                    walk.pair(row as usize, other as usize, 1);
+        let mut left = sorted(left_hashes.by_ref(), production).into_iter().peekable();
+        let mut right = sorted(right_hashes.by_ref(), candidate).into_iter().peekable();
+        let mut pairs = Vec::new();
+        let (mut alone_left, mut alone_right) = (Vec::new(), Vec::new());
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (None, None) => break,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(one), Some(two)) => one.0.cmp(&two.0),
+            };
+            let one = if order.is_le() { left.next() } else { None };
+            let two = if order.is_ge() { right.next() } else { None };
+            match (one, two) {
+                (Some(one), Some(two)) => pairs.push((one.1, two.1)),
+                (one, two) => {
+                    alone_left.extend(one.map(|one| one.1));
+                    alone_right.extend(two.map(|two| two.1));
                 }
-                None => walk.only_production.push(row),
             }
         }
-        paired.sort_unstable();
-        let alone = candidate.into_iter().filter(|row| paired.binary_search(row).is_err());
-        walk.only_candidate.extend(alone);
+        pairs.sort_unstable();
+        pairs.into_iter().for_each(|(one, two)| walk.pair(one as usize, two as usize, 1));
+        alone_left.sort_unstable();
+        alone_right.sort_unstable();
+        walk.only_production.extend(alone_left);
+        walk.only_candidate.extend(alone_right);
     }
     Ok(())
+}
+
+/// A group's rows by hash, the first of equal ones first.
+fn sorted(hashes: impl Iterator<Item = u128>, rows: Vec<u32>) -> Vec<(u128, u32)> {
+    // The rows come first: a `zip` that finds no row must not have taken a hash.
+    let mut sorted: Vec<(u128, u32)> =
+        rows.into_iter().zip(hashes).map(|(row, hash)| (hash, row)).collect();
+    sorted.sort_unstable();
+    sorted
 }
 
 fn hashes(rows: &RecordBatch, places: Vec<u32>, hasher: &mut RowHasher) -> Result<Vec<u128>> {

@@ -1,5 +1,6 @@
 //! The columns of two tables that can be compared, and the types in which they are.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -30,9 +31,13 @@ pub(super) fn common_schema(
 ) -> Result<(SchemaRef, Vec<SchemaDifference>)> {
     let mut fields = Vec::new();
     let mut differences = Vec::new();
+    let (of_production, of_candidate) = (by_name(production), by_name(candidate));
     let mut see = |name: &String| {
-        let (theirs, ours) = (told(production, name), told(candidate, name));
-        let common = common_column(production, candidate, name);
+        let (one, two) = (of_production.get(name), of_candidate.get(name));
+        let (theirs, ours) =
+            (one.map(|field| told(production, field)), two.map(|field| told(candidate, field)));
+        let common =
+            one.zip(two).and_then(|(one, two)| common_column(production, candidate, one, two));
         let lacks = [production, candidate].iter().any(|side| side.lacking.contains_key(name));
         if theirs != ours || common.is_none() || lacks {
             differences.push(SchemaDifference {
@@ -46,7 +51,7 @@ pub(super) fn common_schema(
     };
     candidate.schema.fields().iter().for_each(|field| see(field.name()));
     for field in production.schema.fields() {
-        if candidate.schema.field_with_name(field.name()).is_err() {
+        if !of_candidate.contains_key(field.name()) {
             see(field.name());
         }
     }
@@ -68,10 +73,10 @@ pub(super) fn common_schema(
 fn lost_key(lost: &str, common: &Schema, production: &Tables, candidate: &Tables) -> Error {
     let said = |side: &Tables| {
         let other_case = |field: &&Arc<Field>| field.name().eq_ignore_ascii_case(lost);
-        match (told(side, lost), side.schema.fields().iter().find(other_case)) {
-            (Some(told), _) => told,
-            (None, Some(field)) => format!("no such column, but {:?}", field.name()),
-            (None, None) => "no such column".to_owned(),
+        match (side.schema.field_with_name(lost), side.schema.fields().iter().find(other_case)) {
+            (Ok(field), _) => told(side, field),
+            (Err(_), Some(field)) => format!("no such column, but {:?}", field.name()),
+            (Err(_), None) => "no such column".to_owned(),
         }
     };
     Error::invalid(format!("the key column {lost:?} cannot be compared"))
@@ -88,19 +93,26 @@ fn names(schema: &Schema) -> String {
 }
 
 /// A side's column in words.
-fn told(side: &Tables, name: &str) -> Option<String> {
-    let field = side.schema.field_with_name(name).ok()?;
-    Some(match side.lacking.get(name) {
+fn told(side: &Tables, field: &Field) -> String {
+    match side.lacking.get(field.name()) {
         None => field.data_type().to_string(),
         Some(files) => {
             format!("{}, absent in {files} of {} files", field.data_type(), side.files())
         }
-    })
+    }
 }
 
-fn common_column(production: &Tables, candidate: &Tables, name: &str) -> Option<Field> {
-    let one = production.schema.field_with_name(name).ok()?;
-    let two = candidate.schema.field_with_name(name).ok()?;
+fn by_name(side: &Tables) -> HashMap<&String, &Field> {
+    side.schema.fields().iter().map(|field| (field.name(), field.as_ref())).collect()
+}
+
+fn common_column(
+    production: &Tables,
+    candidate: &Tables,
+    one: &Field,
+    two: &Field,
+) -> Option<Field> {
+    let name = one.name();
     // A folder's name is text, whatever it says: it is read as what the other side has.
     let only_path = (production.path_columns.contains(name), candidate.path_columns.contains(name));
     let common = match only_path {

@@ -1,6 +1,6 @@
 //! The Parquet files of any folder, by the Hive folders that they are in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -117,6 +117,7 @@ async fn parquet_objects(root: &Root, url: &str) -> Result<Vec<(String, Object)>
 /// The columns of all files, those of the first file first.
 fn columns_of(found: &[Found]) -> Result<Vec<Column>> {
     let mut columns: Vec<Column> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for file in found {
         let mut here = BTreeSet::new();
         for field in file.footer.schema().fields() {
@@ -126,7 +127,9 @@ fn columns_of(found: &[Found]) -> Result<Vec<Column>> {
                     .hint("write the file again with names that tell its columns apart"));
             }
             let data_type = field.data_type();
-            let Some(known) = columns.iter_mut().find(|column| &column.name == field.name()) else {
+            let place = places.get(field.name()).copied();
+            let Some(known) = place.and_then(|place| columns.get_mut(place)) else {
+                places.insert(field.name().clone(), columns.len());
                 columns.push(Column {
                     name: field.name().clone(),
                     data_type: data_type.clone(),
@@ -169,15 +172,16 @@ fn path_columns(found: &[Found], url: &str) -> Result<BTreeSet<String>> {
 
 /// What a file does not have inside: its path's values, and nulls.
 fn constants(file: &Found, columns: &[Column]) -> Result<BTreeMap<String, ScalarValue>> {
-    let inside = file.footer.schema();
+    let inside: BTreeSet<&String> =
+        file.footer.schema().fields().iter().map(|field| field.name()).collect();
     let mut constants = BTreeMap::new();
     for (name, value) in &file.values {
-        if inside.field_with_name(name).is_err() {
+        if !inside.contains(name) {
             constants.insert(name.clone(), ScalarValue::Utf8(value.clone()));
         }
     }
     for column in columns {
-        if inside.field_with_name(&column.name).is_err() && !constants.contains_key(&column.name) {
+        if !inside.contains(&column.name) && !constants.contains_key(&column.name) {
             let null = ScalarValue::try_new_null(&column.data_type).map_err(|error| {
                 from_engine(ErrorKind::Unsupported, "a file lacks a column of this type", error)
                     .with("column", &column.name)

@@ -12,7 +12,7 @@ use super::common::{SchemaDifference, common_schema};
 use super::{DiffOptions, Rows, Witness, compare_rows};
 use crate::compare::{Diff, Origin, Piece};
 use crate::error::Result;
-use crate::explain::{Cluster, Explained, Explainer, explain_all};
+use crate::explain::{Cluster, Explained, Explainer, Explanations};
 use crate::query::{PinnedFile, PinnedTable};
 use crate::task::Task;
 
@@ -155,19 +155,17 @@ pub async fn compare_all(
         });
     }
     let tasks = waiting.into_iter().map(|work| async { Task::start(work).join().await });
-    let done: Vec<(String, Diff, Explained)> = futures::stream::iter(tasks)
-        .buffered(at_once.max(1))
-        .inspect_ok(|(name, _, _)| progress(name))
-        .try_collect()
-        .await?;
-    let mut explained = Vec::new();
-    for (name, diff, one) in done {
+    let mut done = std::pin::pin!(futures::stream::iter(tasks).buffered(at_once.max(1)));
+    let mut explanations = Explanations::default();
+    while let Some((name, diff, explained)) = done.try_next().await? {
+        let explained: Explained = explained;
+        progress(&name);
         partitions.insert(name, diff);
-        explained.push(one);
+        explanations.add(explained)?;
     }
     let mut total = Diff::default();
     partitions.values().for_each(|diff| total.merge(diff));
-    let mut clusters = explain_all(explained)?;
+    let mut clusters = explanations.finish()?;
     if options.key.is_empty() {
         let examples = clusters.iter_mut().flat_map(|cluster| &mut cluster.examples);
         examples.for_each(|example| example.row.key.clear());

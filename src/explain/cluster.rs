@@ -89,16 +89,17 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Adds changed values; the examples are of the same rows.
+    /// Adds changed values, with the columns of their rows that may name segments; the examples are
+    /// of the same rows.
     pub(super) fn add(
         &mut self,
-        rows: &RecordBatch,
+        segments: &RecordBatch,
         places: &[u32],
         changes: impl Iterator<Item = Option<f64>>,
         example: impl Fn(usize) -> Example,
     ) -> Result<()> {
         self.values += places.len() as u64;
-        self.common.see(rows, places)?;
+        self.common.see(segments, places)?;
         let mut largest_here = None;
         let changes: Vec<(usize, f64)> =
             changes.enumerate().filter_map(|(place, change)| Some((place, change?))).collect();
@@ -122,10 +123,12 @@ impl Tally {
         &mut self,
         origin: Origin,
         rows: &RecordBatch,
+        segments: &RecordBatch,
         key: &[String],
     ) -> Result<()> {
         let places: Vec<u32> = (0..u32::try_from(rows.num_rows()).unwrap_or(u32::MAX)).collect();
-        self.add(rows, &places, std::iter::empty(), |row| lone_example(origin, rows, row, key))
+        let example = |row| lone_example(origin, rows, row, key);
+        self.add(segments, &places, std::iter::empty(), example)
     }
 
     pub(super) fn cluster(

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow::compute::{concat, concat_batches, take, take_record_batch};
+use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::compute::concat;
 
 use super::cluster::{Cluster, Tally};
 use super::pairs::{ByNulls, Pairs};
 use super::pattern::Pattern;
+use super::rows::{Rows, values_at};
 use super::segment::Varied;
-use crate::compare::{Changed, ChangedColumn, Example};
+use crate::compare::{ChangedColumn, Example};
 use crate::error::{ErrorKind, Result, from_arrow};
 use crate::metrics::value_text;
 
@@ -33,67 +34,62 @@ const KEPT: usize = 8_192;
 #[derive(Debug)]
 pub(super) struct ColumnExplainer {
     name: String,
-    key: Vec<String>,
     known: Vec<Pattern>,
     tallies: BTreeMap<Pattern, Tally>,
     waiting: Vec<Values>,
     waiting_values: usize,
+    waiting_bytes: usize,
     /// Values that stay unclassified, with their rows while they are few.
     kept: Vec<Values>,
     kept_values: usize,
 }
 
-/// Values of one column side by side, with their rows.
+/// Values of one column side by side, with what is kept of their rows.
 #[derive(Debug, Clone)]
 struct Values {
     before: ArrayRef,
     after: ArrayRef,
-    production: RecordBatch,
-    candidate: RecordBatch,
+    rows: Rows,
 }
 
 impl Values {
+    /// Copies of some.
     fn at(&self, places: &[u32]) -> Result<Self> {
-        if places.len() == self.before.len() {
-            return Ok(self.clone());
-        }
         let places = UInt32Array::from(places.to_vec());
-        let fail = |error| from_arrow(ErrorKind::Internal, "keep values to explain", error);
         Ok(Self {
-            before: take(&self.before, &places, None).map_err(fail)?,
-            after: take(&self.after, &places, None).map_err(fail)?,
-            production: take_record_batch(&self.production, &places).map_err(fail)?,
-            candidate: take_record_batch(&self.candidate, &places).map_err(fail)?,
+            before: values_at(&self.before, &places)?,
+            after: values_at(&self.after, &places)?,
+            rows: self.rows.at(&places)?,
         })
     }
 
     fn together(parts: &[Self]) -> Result<Option<Self>> {
-        let Some(first) = parts.first() else { return Ok(None) };
+        if parts.is_empty() {
+            return Ok(None);
+        }
         let fail = |error| from_arrow(ErrorKind::Internal, "gather values to explain", error);
         let arrays = |side: fn(&Self) -> &ArrayRef| {
             let arrays: Vec<&dyn Array> = parts.iter().map(|part| side(part).as_ref()).collect();
             concat(&arrays)
         };
-        let rows = |side: fn(&Self) -> &RecordBatch| {
-            concat_batches(&side(first).schema(), parts.iter().map(side))
-        };
         Ok(Some(Self {
             before: arrays(|part| &part.before).map_err(fail)?,
             after: arrays(|part| &part.after).map_err(fail)?,
-            production: rows(|part| &part.production).map_err(fail)?,
-            candidate: rows(|part| &part.candidate).map_err(fail)?,
+            rows: Rows::together(parts.iter().map(|part| &part.rows))?,
         }))
     }
 
-    fn example(&self, row: u32, name: &str, key: &[String]) -> Example {
+    fn bytes(&self) -> usize {
+        self.before.get_array_memory_size() + self.after.get_array_memory_size() + self.rows.bytes()
+    }
+
+    fn example(&self, row: u32, name: &str) -> Example {
         let row = row as usize;
         let one = |array: &ArrayRef| BTreeMap::from([(name.to_owned(), value_text(array, row))]);
-        let columns = key.iter().filter_map(|column| {
-            let array = self.candidate.column_by_name(column)?;
-            Some((column.clone(), value_text(array, row)))
-        });
+        let keys = &self.rows.keys;
+        let key = keys.schema_ref().fields().iter().zip(keys.columns());
         Example {
-            key: columns.collect(),
+            key: key.map(|(field, array)| (field.name().clone(), value_text(array, row))).collect(),
             production: Some(one(&self.before)),
             candidate: Some(one(&self.after)),
         }
@@ -106,26 +102,35 @@ fn of_rows(rows: &[u32], places: &[usize]) -> Vec<u32> {
 }
 
 impl ColumnExplainer {
-    pub(super) fn new(name: &str, key: &[String]) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            key: key.to_vec(),
             known: Vec::new(),
             tallies: BTreeMap::new(),
             waiting: Vec::new(),
             waiting_values: 0,
+            waiting_bytes: 0,
             kept: Vec::new(),
             kept_values: 0,
         }
     }
 
-    /// Sees a column of paired rows.
-    pub(super) fn see(&mut self, changed: &Changed, column: &ChangedColumn) -> Result<()> {
+    /// Bytes of values that wait to be looked at.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// Sees a column of paired rows. `room`: bytes that may still be kept of what stays unclassified.
+    pub(super) fn see(
+        &mut self,
+        rows: &Rows,
+        column: &ChangedColumn,
+        room: &mut usize,
+    ) -> Result<()> {
         let values = Values {
             before: ArrayRef::clone(&column.before),
             after: ArrayRef::clone(&column.after),
-            production: changed.production.clone(),
-            candidate: changed.candidate.clone(),
+            rows: rows.clone(),
         };
         let rows = ByNulls::of(column);
         self.count(Pattern::WasNull, &values, &rows.was_null, None)?;
@@ -134,7 +139,7 @@ impl ColumnExplainer {
             return Ok(());
         }
         self.recognise(&values, &rows.values)?;
-        if self.waiting_values >= ENOUGH { self.look() } else { Ok(()) }
+        if self.waiting_values >= ENOUGH { self.look(room) } else { Ok(()) }
     }
 
     /// Counts rows of a pattern.
@@ -151,9 +156,9 @@ impl ColumnExplainer {
         let changes = changes
             .into_iter()
             .flat_map(|(pairs, places)| places.iter().map(move |place| pairs.change(*place)));
-        let example = |at: usize| values.example(rows[at], &self.name, &self.key);
+        let example = |at: usize| values.example(rows[at], &self.name);
         let tally = self.tallies.entry(pattern).or_default();
-        tally.add(&values.production, rows, changes, example)
+        tally.add(&values.rows.segments, rows, changes, example)
     }
 
     /// Values, by the patterns that are known; the others wait.
@@ -162,11 +167,7 @@ impl ColumnExplainer {
             (ArrayRef::clone(&values.before), ArrayRef::clone(&values.after))
         } else {
             let places = UInt32Array::from(rows.to_vec());
-            let fail = |error| from_arrow(ErrorKind::Internal, "take values to explain", error);
-            (
-                take(&values.before, &places, None).map_err(fail)?,
-                take(&values.after, &places, None).map_err(fail)?,
-            )
+            (values_at(&values.before, &places)?, values_at(&values.after, &places)?)
         };
         let pairs = Pairs::of(&chosen.0, &chosen.1);
         let mut open: Vec<usize> = (0..pairs.len()).collect();
@@ -176,16 +177,19 @@ impl ColumnExplainer {
         }
         if !open.is_empty() {
             self.waiting_values += open.len();
-            self.waiting.push(values.at(&of_rows(rows, &open))?);
+            let waiting = values.at(&of_rows(rows, &open))?;
+            self.waiting_bytes += waiting.bytes();
+            self.waiting.push(waiting);
         }
         Ok(())
     }
 
     /// Looks for patterns among the values that nothing explains yet: they have been tried with
     /// every known one, and only this makes more of them known.
-    fn look(&mut self) -> Result<()> {
+    pub(super) fn look(&mut self, room: &mut usize) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_values = 0;
+        self.waiting_bytes = 0;
         let Some(all) = Values::together(&waiting)? else { return Ok(()) };
         let pairs = Pairs::of(&all.before, &all.after);
         let mut open: Vec<usize> = (0..pairs.len()).collect();
@@ -205,18 +209,27 @@ impl ColumnExplainer {
             self.known.push(pattern.clone());
             self.count(pattern, &all, &as_rows(&taken), Some((&pairs, &taken)))?;
         }
-        self.keep(&all, &pairs, &open)
+        self.keep(&all, &pairs, &open, room)
     }
 
     /// Values that stay unclassified: kept while there is room, else counted.
-    fn keep(&mut self, all: &Values, pairs: &Pairs, open: &[usize]) -> Result<()> {
-        if self.kept_values + open.len() > KEPT {
+    fn keep(
+        &mut self,
+        all: &Values,
+        pairs: &Pairs,
+        open: &[usize],
+        room: &mut usize,
+    ) -> Result<()> {
+        if open.is_empty() {
+            return Ok(());
+        }
+        let values = all.at(&as_rows(open))?;
+        if self.kept_values + open.len() > KEPT || values.bytes() > *room {
             return self.count(Pattern::Unclassified, all, &as_rows(open), Some((pairs, open)));
         }
-        if !open.is_empty() {
-            self.kept_values += open.len();
-            self.kept.push(all.at(&as_rows(open))?);
-        }
+        *room -= values.bytes();
+        self.kept_values += open.len();
+        self.kept.push(values);
         Ok(())
     }
 
@@ -225,12 +238,12 @@ impl ColumnExplainer {
         mut self,
         partition: &str,
         varied: &Varied,
+        room: &mut usize,
     ) -> Result<(Vec<Cluster>, Option<Leftover>)> {
-        self.look()?;
+        self.look(room)?;
         let kept = Values::together(&self.kept)?;
         let leftover = kept.map(|values| Leftover {
             name: self.name.clone(),
-            key: self.key.clone(),
             values,
             partition: partition.to_owned(),
             varied: varied.clone(),
@@ -254,16 +267,20 @@ fn as_rows(places: &[usize]) -> Vec<u32> {
 #[derive(Debug)]
 pub(super) struct Leftover {
     pub(super) name: String,
-    key: Vec<String>,
     values: Values,
     partition: String,
     varied: Varied,
 }
 
 impl Leftover {
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.values.bytes()
+    }
+
     /// Explained by patterns that are known of the column, in their order.
     pub(super) fn explained_by(self, patterns: &[(Pattern, u64)]) -> Result<Vec<Cluster>> {
-        let mut column = ColumnExplainer::new(&self.name, &self.key);
+        let mut column = ColumnExplainer::new(&self.name);
         let pairs = Pairs::of(&self.values.before, &self.values.after);
         let mut open: Vec<usize> = (0..pairs.len()).collect();
         for (pattern, _) in patterns {

@@ -4,22 +4,24 @@
 //! Patterns are not given, they are found: where enough of the values that nothing explains yet
 //! share one, it becomes known, the one that explains most first. What no pattern explains often
 //! enough is in a cluster that says so. It is done while rows are compared. What nothing explains
-//! is kept with its rows, up to a bound for each column and partition; see [`Explainer`].
+//! is kept for a second look, with the keys and some columns of its rows: 16 MiB of a partition
+//! and 64 MiB of all at most; what is over that is counted as unclassified at once.
 
 mod cluster;
 mod column;
 mod numbers;
 mod pairs;
 mod pattern;
+mod rows;
 mod segment;
 mod texts;
 
 use std::collections::BTreeMap;
 
-use arrow::array::UInt32Array;
+use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take;
 
-use crate::compare::{Changed, ChangedColumn, Origin, Piece};
+use crate::compare::{ChangedColumn, Origin, Piece};
 use crate::error::{ErrorKind, Result, from_arrow};
 
 pub use cluster::Cluster;
@@ -28,7 +30,16 @@ pub use pattern::Pattern;
 use cluster::{Tally, merge_clusters};
 use column::{ColumnExplainer, Leftover};
 use pairs::{ByNulls, Pairs};
+use rows::{Projection, Rows};
 use segment::Varied;
+
+/// Bytes of values of one partition that wait to be looked at together, and that are kept of what
+/// stays unclassified.
+const WAITING_BYTES: usize = 16 << 20;
+const KEPT_BYTES: usize = 16 << 20;
+
+/// Bytes kept, over all partitions, of what stays unclassified.
+const LEFTOVER_BYTES: usize = 64 << 20;
 
 /// Explains the differences of one partition.
 #[derive(Debug)]
@@ -38,6 +49,9 @@ pub struct Explainer {
     columns: BTreeMap<String, ColumnExplainer>,
     alone: BTreeMap<Origin, Tally>,
     varied: Varied,
+    projection: Option<Projection>,
+    /// Bytes that may still be kept.
+    room: usize,
 }
 
 /// One partition, explained.
@@ -56,7 +70,15 @@ impl Explainer {
             columns: BTreeMap::new(),
             alone: BTreeMap::new(),
             varied: Varied::default(),
+            projection: None,
+            room: KEPT_BYTES,
         }
+    }
+
+    fn projection(&mut self, rows: &RecordBatch) -> Projection {
+        let key = &self.key;
+        let of = || Projection::of(rows.schema_ref(), key);
+        self.projection.get_or_insert_with(of).clone()
     }
 
     /// Sees a piece of the comparison.
@@ -65,9 +87,11 @@ impl Explainer {
     /// `Internal` only.
     pub fn see(&mut self, piece: &Piece) -> Result<()> {
         for changed in &piece.changed {
-            self.varied.see(&changed.production)?;
+            let projection = self.projection(&changed.production);
+            let rows = projection.rows(&changed.production, &changed.candidate)?;
+            self.varied.see(&rows.segments)?;
             for column in &changed.columns {
-                self.see_column(changed, column)?;
+                self.see_column(&rows, column)?;
             }
         }
         let sides = [
@@ -76,26 +100,35 @@ impl Explainer {
         ];
         for (origin, rows) in sides {
             let Some(rows) = rows else { continue };
-            self.varied.see(rows)?;
+            let segments = self.projection(rows).segments(rows)?;
+            self.varied.see(&segments)?;
             let tally = self.alone.entry(origin).or_default();
-            tally.add_alone(origin, rows, &self.key)?;
+            tally.add_alone(origin, rows, &segments, &self.key)?;
+        }
+        let waiting: usize = self.columns.values().map(ColumnExplainer::waiting_bytes).sum();
+        if waiting > WAITING_BYTES {
+            for column in self.columns.values_mut() {
+                column.look(&mut self.room)?;
+            }
         }
         Ok(())
     }
 
-    fn see_column(&mut self, changed: &Changed, column: &ChangedColumn) -> Result<()> {
-        let explainer = self
-            .columns
-            .entry(column.name.clone())
-            .or_insert_with(|| ColumnExplainer::new(&column.name, &self.key));
-        explainer.see(changed, column)
+    fn see_column(&mut self, rows: &Rows, column: &ChangedColumn) -> Result<()> {
+        if !self.columns.contains_key(&column.name) {
+            self.columns.insert(column.name.clone(), ColumnExplainer::new(&column.name));
+        }
+        match self.columns.get_mut(&column.name) {
+            Some(explainer) => explainer.see(rows, column, &mut self.room),
+            None => Ok(()),
+        }
     }
 
     /// The end of the partition.
     ///
     /// # Errors
     /// `Internal` only.
-    pub fn finish(self) -> Result<Explained> {
+    pub fn finish(mut self) -> Result<Explained> {
         let mut explained = Explained::default();
         for (origin, tally) in self.alone {
             let pattern = match origin {
@@ -105,7 +138,8 @@ impl Explainer {
             explained.clusters.push(tally.cluster(None, pattern, &self.partition, &self.varied));
         }
         for explainer in self.columns.into_values() {
-            let (clusters, leftover) = explainer.finish(&self.partition, &self.varied)?;
+            let (clusters, leftover) =
+                explainer.finish(&self.partition, &self.varied, &mut self.room)?;
             explained.clusters.extend(clusters);
             explained.leftovers.extend(leftover);
         }
@@ -113,37 +147,65 @@ impl Explainer {
     }
 }
 
-/// The clusters of all partitions, the largest first.
-///
-/// What one partition alone could not explain is tried once more with what all the others know.
-///
-/// # Errors
-/// `Internal` only.
-pub fn explain_all(partitions: Vec<Explained>) -> Result<Vec<Cluster>> {
-    let mut known: BTreeMap<String, Vec<(Pattern, u64)>> = BTreeMap::new();
-    let mut clusters = Vec::new();
-    let mut leftovers = Vec::new();
-    for explained in partitions {
-        for cluster in &explained.clusters {
-            if let Some(column) = &cluster.column {
-                let patterns = known.entry(column.clone()).or_default();
-                match patterns.iter_mut().find(|(pattern, _)| pattern == &cluster.pattern) {
-                    Some((_, values)) => *values += cluster.values,
-                    None => patterns.push((cluster.pattern.clone(), cluster.values)),
-                }
+/// All partitions explained so far.
+#[derive(Debug, Default)]
+pub struct Explanations {
+    clusters: Vec<Cluster>,
+    leftovers: Vec<Leftover>,
+    leftover_bytes: usize,
+}
+
+impl Explanations {
+    /// Adds a partition; always in the same order, or what is kept may be other rows.
+    ///
+    /// # Errors
+    /// `Internal` only.
+    pub fn add(&mut self, explained: Explained) -> Result<()> {
+        self.clusters.extend(explained.clusters);
+        for leftover in explained.leftovers {
+            if self.leftover_bytes + leftover.bytes() > LEFTOVER_BYTES {
+                self.clusters.extend(leftover.explained_by(&[])?);
+            } else {
+                self.leftover_bytes += leftover.bytes();
+                self.leftovers.push(leftover);
             }
         }
-        clusters.extend(explained.clusters);
-        leftovers.extend(explained.leftovers);
+        Ok(())
+    }
+
+    /// The clusters of all partitions, the largest first.
+    ///
+    /// What one partition alone could not explain is tried once more with what all the others know.
+    ///
+    /// # Errors
+    /// `Internal` only.
+    pub fn finish(self) -> Result<Vec<Cluster>> {
+        let known = known_patterns(&self.clusters);
+        let mut clusters = self.clusters;
+        for leftover in self.leftovers {
+            let patterns = known.get(&leftover.name).map(Vec::as_slice).unwrap_or_default();
+            clusters.extend(leftover.explained_by(patterns)?);
+        }
+        Ok(merge_clusters(clusters))
+    }
+}
+
+/// Each column's patterns, the most frequent first.
+fn known_patterns(clusters: &[Cluster]) -> BTreeMap<String, Vec<(Pattern, u64)>> {
+    let mut counts: BTreeMap<(String, Pattern), u64> = BTreeMap::new();
+    for cluster in clusters {
+        if let Some(column) = &cluster.column {
+            *counts.entry((column.clone(), cluster.pattern.clone())).or_default() += cluster.values;
+        }
+    }
+    let mut known: BTreeMap<String, Vec<(Pattern, u64)>> = BTreeMap::new();
+    for ((column, pattern), values) in counts {
+        known.entry(column).or_default().push((pattern, values));
     }
     for patterns in known.values_mut() {
         patterns.sort_by(|one, two| two.1.cmp(&one.1).then_with(|| one.0.cmp(&two.0)));
     }
-    for leftover in leftovers {
-        let patterns = known.get(&leftover.name).map(Vec::as_slice).unwrap_or_default();
-        clusters.extend(leftover.explained_by(patterns)?);
-    }
-    Ok(merge_clusters(clusters))
+    known
 }
 
 /// Which of the clusters each changed value of a column belongs to, in the order of its changed

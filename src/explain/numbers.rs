@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use arrow::datatypes::i256;
+use chrono::{DateTime, NaiveDate, NaiveDateTime};
 
 use super::pairs::Unit;
 use super::pattern::Pattern;
@@ -122,7 +123,9 @@ fn best_factor(
     large.truncate(GUESSES);
     let mut best: Option<(Pattern, usize)> = None;
     for digits in FACTOR_DIGITS {
-        let ratios = large.iter().map(|at| nearest_text(pair(*at).1 / pair(*at).0, digits));
+        let ratio = |at: &usize| pair(*at).1 / pair(*at).0;
+        let finite = large.iter().map(ratio).filter(|ratio| ratio.is_finite());
+        let ratios = finite.map(|ratio| nearest_text(ratio, digits));
         let Some((text, _)) = most(ratios) else { continue };
         let Ok(by) = text.parse::<f64>() else { continue };
         let explains = |at: &&usize| {
@@ -142,7 +145,9 @@ fn is_scaled(before: f64, after: f64, by: f64, rounding: f64) -> bool {
     let off = (after - expected).abs();
     let exact = off <= expected.abs() * 1e-12;
     let half = if expected.abs() < 100.0 { rounding / 2.0 } else { rounding };
-    before != 0.0 && (exact || (off <= half && half <= 0.2 * (after - before).abs()))
+    expected.is_finite()
+        && before != 0.0
+        && (exact || (off <= half && half <= 0.2 * (after - before).abs()))
 }
 
 fn is_shifted(before: f64, after: f64, by: f64) -> bool {
@@ -244,7 +249,7 @@ fn float_text(value: f64) -> String {
 fn fixed_text(value: i128, unit: Unit) -> String {
     match unit {
         Unit::Number { scale } => decimal_text(i256::from_i128(value), scale),
-        Unit::Time { .. } => value.to_string(),
+        Unit::Time { nanoseconds } => moment_text(value, nanoseconds),
     }
 }
 
@@ -252,8 +257,39 @@ fn fixed_text(value: i128, unit: Unit) -> String {
 fn fixed_value(text: &str, unit: Unit) -> Option<i128> {
     match unit {
         Unit::Number { scale } => undecimal(text, scale),
-        Unit::Time { .. } => text.parse().ok(),
+        Unit::Time { nanoseconds } => moment_value(text, nanoseconds),
     }
+}
+
+const DAY: i64 = 86_400_000_000_000;
+const DATE: &str = "%Y-%m-%d";
+const MOMENT: &str = "%Y-%m-%dT%H:%M:%S%.f";
+
+/// A date, or a time of a date; the number itself where no calendar has it.
+fn moment_text(value: i128, nanoseconds: i64) -> String {
+    let all = value.saturating_mul(i128::from(nanoseconds));
+    let parts = i64::try_from(all.div_euclid(1_000_000_000)).ok();
+    let rest = u32::try_from(all.rem_euclid(1_000_000_000)).unwrap_or(0);
+    match parts.and_then(|seconds| DateTime::from_timestamp(seconds, rest)) {
+        None => value.to_string(),
+        Some(moment) if nanoseconds == DAY => moment.format(DATE).to_string(),
+        Some(moment) => moment.format(MOMENT).to_string(),
+    }
+}
+
+fn moment_value(text: &str, nanoseconds: i64) -> Option<i128> {
+    if let Ok(value) = text.parse() {
+        return Some(value);
+    }
+    let moment = if nanoseconds == DAY {
+        NaiveDate::parse_from_str(text, DATE).ok()?.and_hms_opt(0, 0, 0)?
+    } else {
+        NaiveDateTime::parse_from_str(text, MOMENT).ok()?
+    }
+    .and_utc();
+    let all = i128::from(moment.timestamp()) * 1_000_000_000
+        + i128::from(moment.timestamp_subsec_nanos());
+    Some(all / i128::from(nanoseconds))
 }
 
 fn undecimal(text: &str, scale: i8) -> Option<i128> {
@@ -319,6 +355,18 @@ mod tests {
             (1_500, Unit::Time { nanoseconds: 1_000 }),
         ] {
             assert_eq!(span_value(&span_text(by, unit), unit), Some(by), "{}", span_text(by, unit));
+        }
+        for (value, nanoseconds, text) in [
+            (19_723, DAY, "2024-01-01"),
+            (-1, DAY, "1969-12-31"),
+            (1_704_067_200_000_001, 1_000, "2024-01-01T00:00:00.000001"),
+            (-1, 1, "1969-12-31T23:59:59.999999999"),
+            (253_402_300_800, 1_000_000_000, "+10000-01-01T00:00:00"),
+            (i128::from(i64::MAX), 1_000_000_000, "9223372036854775807"),
+        ] {
+            let unit = Unit::Time { nanoseconds };
+            assert_eq!(fixed_text(value, unit), text);
+            assert_eq!(fixed_value(text, unit), Some(value), "{text}");
         }
         assert_eq!(span_text(3_600, Unit::Time { nanoseconds: 1_000_000_000 }), "+1 h");
         assert_eq!(span_text(-125, Unit::Number { scale: 2 }), "-1.25");

@@ -12,23 +12,20 @@ use arrow::datatypes::DataType;
 use crate::error::{ErrorKind, Result, from_arrow};
 use crate::metrics::value_text;
 
-/// Columns whose values name a segment of rows.
-fn names_segments(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Boolean
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt8
-            | DataType::UInt16
-            | DataType::UInt32
-            | DataType::Date32
-    )
+/// How likely a column's values name a segment of rows, the least the most; none: they never do.
+pub(super) fn rank(data_type: &DataType) -> Option<u8> {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean => Some(0),
+        DataType::Date32 => Some(1),
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32 => Some(2),
+        DataType::Int64 => Some(3),
+        _ => None,
+    }
 }
 
 /// Whether all values of a column are the same as the first.
@@ -47,12 +44,13 @@ pub(super) struct Varied {
 }
 
 impl Varied {
+    /// Sees rows of the columns that may name segments.
     pub(super) fn see(&mut self, rows: &RecordBatch) -> Result<()> {
         if rows.num_rows() == 0 {
             return Ok(());
         }
         for (field, array) in rows.schema().fields().iter().zip(rows.columns()) {
-            if !names_segments(field.data_type()) || self.columns.contains(field.name()) {
+            if self.columns.contains(field.name()) {
                 continue;
             }
             let here = value_text(array, 0);
@@ -84,9 +82,7 @@ impl Common {
         let places = Arc::new(UInt32Array::from(places.to_vec()));
         let mut kept = BTreeMap::new();
         for (field, array) in rows.schema().fields().iter().zip(rows.columns()) {
-            if !names_segments(field.data_type())
-                || (self.begun && !self.values.contains_key(field.name()))
-            {
+            if self.begun && !self.values.contains_key(field.name()) {
                 continue;
             }
             let here = take(array, places.as_ref(), None)

@@ -1,6 +1,6 @@
 //! A table that is exactly its pinned files, and of them exactly the rows of one window.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -105,10 +105,17 @@ async fn file_stream(
     let present = footer.schema();
     let window_column = window.iter().map(|window| window.column.as_str());
     let names = wanted.fields().iter().map(|field| field.name().as_str()).chain(window_column);
+    // By name once: a table may have ten thousand columns.
+    let places: HashMap<&str, usize> = present
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(at, field)| (field.name().as_str(), at))
+        .collect();
     let mut columns: Vec<usize> = names
         .filter(|name| !file.path_values.contains_key(*name))
         .map(|name| {
-            present.index_of(name).map_err(|_| {
+            places.get(name).copied().ok_or_else(|| {
                 Error::stale(format!("a pinned file has no column {name:?}"))
                     .with("file", &file.object.path)
             })
@@ -162,13 +169,20 @@ fn shape(
 ) -> Result<RecordBatch> {
     let rows = batch.num_rows();
     let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let read: HashMap<&str, &ArrayRef> = batch
+        .schema_ref()
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .zip(batch.columns())
+        .collect();
     let mut arrays = Vec::with_capacity(wanted.fields().len());
     for field in wanted.fields() {
         let array = match path_values.get(field.name()) {
             Some(value) => value.to_array_of_size(rows).map_err(|error| {
                 Error::internal("spread a path's value").because(error.to_string())
             })?,
-            None => Arc::clone(batch.column_by_name(field.name()).ok_or_else(|| {
+            None => Arc::clone(read.get(field.name().as_str()).ok_or_else(|| {
                 Error::internal("a column was not read").with("column", field.name())
             })?),
         };

@@ -1,6 +1,7 @@
 //! Checking a run: everything from the stored bytes, decoded again.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -13,7 +14,7 @@ use crate::compare::Diff;
 use crate::dataset::{Dataset, layout};
 use crate::diff::{DiffOptions, spill_folder};
 use crate::error::Result;
-use crate::explain::explain_all;
+use crate::explain::{Cluster, Explanations};
 use crate::identity::{Digest, to_json};
 use crate::plan::Plan;
 use crate::run::{RunState, check_dataset};
@@ -74,13 +75,18 @@ pub async fn check(
         })
         .collect();
     // Each partition is a task of its own, so that they share the machine's cores.
-    let looked: Vec<Looked> = futures::stream::iter(looks)
-        .map(|look| async { Task::start(look).join().await })
-        .buffered(plan.terms.limits.source_queries)
-        .inspect_ok(|looked| progress(&looked.name))
-        .try_collect()
-        .await?;
-    let report = assemble(plan, &candidate, digest, head.number(), looked)?;
+    let tasks = looks.into_iter().map(|look| async { Task::start(look).join().await });
+    let mut tasks = pin!(futures::stream::iter(tasks).buffered(plan.terms.limits.source_queries));
+    let mut looked: Vec<Looked> = Vec::new();
+    let (mut explained, mut unexplained) = (Explanations::default(), Explanations::default());
+    while let Some(mut one) = tasks.try_next().await? {
+        progress(&one.name);
+        explained.add(std::mem::take(&mut one.explained))?;
+        unexplained.add(std::mem::take(&mut one.unexplained))?;
+        looked.push(one);
+    }
+    let clusters = (explained.finish()?, unexplained.finish()?);
+    let report = assemble(plan, (&candidate, digest), head.number(), looked, clusters)?;
     let digest = Digest::of_json(&report)?;
     let path = layout::run_object(&plan.id, "reports", &digest);
     let (Created::New(_) | Created::Exists) =
@@ -106,13 +112,11 @@ fn batch_numbers(plan: &Plan) -> Result<BTreeMap<String, usize>> {
 
 fn assemble(
     plan: &Plan,
-    candidate: &Candidate,
-    digest: Digest,
+    (candidate, digest): (&Candidate, Digest),
     base_version: u64,
-    mut looked: Vec<Looked>,
+    looked: Vec<Looked>,
+    (clusters, unexplained): (Vec<Cluster>, Vec<Cluster>),
 ) -> Result<Report> {
-    let explained = looked.iter_mut().map(|one| std::mem::take(&mut one.explained)).collect();
-    let unexplained = looked.iter_mut().map(|one| std::mem::take(&mut one.unexplained)).collect();
     let decides = &plan.decides;
     let planned = partitions_of(plan, candidate.scope)?;
     let facts: Vec<ComparedPartition<'_>> = looked
@@ -148,8 +152,8 @@ fn assemble(
         base_version,
         partitions: looked.into_iter().map(|one| (one.name, one.report)).collect(),
         total,
-        clusters: explain_all(explained)?,
-        unexplained: explain_all(unexplained)?,
+        clusters,
+        unexplained,
         verdict: verdict(&findings),
         findings,
     })
