@@ -141,6 +141,7 @@ fn compared(
         partitions: &[facts],
         whole: false,
         changed_columns: &spec.change.columns,
+        compare: &spec.compare,
     };
     let mut findings = check_range(&range, &spec.checks, &spec.expect);
     // A batch of one partition says nothing that the partition does not.

@@ -191,9 +191,187 @@ fn values_within_a_declared_tolerance_are_not_changed() {
     let lab = lab(&slightly, "");
     check(&lab, &run(&lab), 3);
     change(&lab, &slightly, "[compare]\nrate = { absolute = 1e-9 }\n");
-    let report = check(&lab, &run(&lab), 0);
-    assert!(report["total"]["columns"].get("rate").is_none(), "{report}");
+    let plan = run(&lab);
+    let report = check(&lab, &plan, 0);
+    // The change does not name the column, so whoever approves is told what the rule hides.
+    let rate = &report["total"]["columns"]["rate"];
+    assert_eq!((&rate["changed"], &rate["tolerated"]), (&0.into(), &10_900.into()));
+    let told = finding(&report, "tolerated");
+    assert_eq!((&told["verdict"], &told["column"]), (&"warn".into(), &"rate".into()));
+    let observed = told["observed"].as_str().unwrap();
+    assert!(
+        observed.starts_with("10900 values") && observed.contains("0.000000000001"),
+        "{observed}"
+    );
+    let said = lab.run_as(APPROVER, &with(&["approve", &plan])).expect(0).said();
+    assert!(said.contains("warning tolerated rate"), "{said}");
     change(&lab, &slightly, "[compare]\nkind = { absolute = 1e-9 }\n");
     let said = lab.run(&["plan", "specs/sales.toml"]).expect(2).said();
     assert!(said.contains("tolerances are for numbers"), "{said}");
+}
+
+/// Amounts of a few rows become anything, which differs by the number given.
+fn anything(seed: u64) -> String {
+    PLAIN.replace(
+        "amount FROM",
+        &format!(
+            "arrow_cast(CASE WHEN id % 50 = 7 THEN amount + cast((id * {seed} * 7919) % 40013 AS DECIMAL(12, 2)) / 100 \
+             ELSE amount END, 'Decimal128(12, 2)') AS amount FROM"
+        ),
+    )
+}
+
+#[test]
+fn a_word_on_unclassified_values_covers_those_rows_and_no_others() {
+    // No third of the amounts is announced, so all changes are discrepancies.
+    let only_kind = "[expect.changed_values]\namount = \"candidate.amount < 0\"\n";
+    let lab = lab(&anything(1), &format!("[expect]\n{only_kind}"));
+    let plan = run(&lab);
+    let report = check(&lab, &plan, 3);
+    let ids = |report: &Value| {
+        let all = report["discrepancies"].as_array().unwrap().clone();
+        let open = all.into_iter().filter(|one| one["blocks"] == true);
+        open.map(|one| one["cluster"]["pattern"]["kind"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(ids(&report).contains(&"unclassified".to_owned()), "{:?}", ids(&report));
+    let accept = ["ledger", "dispose", &plan, "all", "--state", "accepted", "--reason", "seen"];
+    lab.run_as(OWNER, &with(&accept)).expect(0);
+    assert_eq!(check(&lab, &plan, 0)["is_clear"], true);
+    // As many rows of the same column in the same days, with other values.
+    change(&lab, &anything(3), &format!("[expect]\n{only_kind}"));
+    let other = run(&lab);
+    let report = check(&lab, &other, 3);
+    assert_eq!(ids(&report), ["unclassified"]);
+    let reopened = report["discrepancies"].as_array().unwrap().iter();
+    let why: Vec<&str> = reopened.filter_map(|one| one["reopened"].as_str()).collect();
+    assert!(why.iter().all(|why| why.contains("then")), "{why:?}");
+}
+
+#[test]
+fn a_word_on_one_batch_does_not_cover_another() {
+    let lab = lab(TWO_CHANGES, "[publish]\nunit = \"batch\"\n");
+    fs::write(lab.path("policy.toml"), "publish_by_batch = true\n").unwrap();
+    lab.run_as(OWNER, &["policy", "lake/sales", "--set", "policy.toml"]).expect(0);
+    let plan = run(&lab);
+    let batch = |verb: &'static str, number: &'static str| [verb, "--batch", number];
+    let words = |verb, number| {
+        let [verb, flag, number] = batch(verb, number);
+        with(&[verb, &plan, flag, number, "--json"])
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let checked = |number: &'static str, code| {
+        let words = words("check", number);
+        lab.run(&words.iter().map(String::as_str).collect::<Vec<_>>()).expect(code).json()
+    };
+    checked("1", 3);
+    let accept = [
+        "ledger", "dispose", &plan, "all", "--batch", "1", "--state", "accepted", "--reason",
+        "seen",
+    ];
+    lab.run_as(OWNER, &with(&accept)).expect(0);
+    assert_eq!(checked("1", 0)["is_clear"], true);
+    let second = checked("2", 3);
+    let why = second["discrepancies"][0]["reopened"].as_str().unwrap();
+    assert!(why.contains("2024-03-03"), "{why}");
+    // A word on the second takes nothing from the first.
+    let accept = [
+        "ledger", "dispose", &plan, "all", "--batch", "2", "--state", "accepted", "--reason",
+        "seen",
+    ];
+    lab.run_as(OWNER, &with(&accept)).expect(0);
+    assert_eq!(checked("2", 0)["is_clear"], true);
+    assert_eq!(checked("1", 0)["is_clear"], true);
+}
+
+#[test]
+fn what_is_disposed_of_is_named_exactly_and_what_must_be_fixed_is_taken_back_by_an_owner() {
+    let lab = lab(TWO_CHANGES, "");
+    let plan = run(&lab);
+    check(&lab, &plan, 3);
+    let dispose = |which: &str, state: &str| {
+        let words = ["ledger", "dispose", &plan, which, "--state", state, "--reason", "because"];
+        words.map(str::to_owned).to_vec()
+    };
+    let say = |actor: &str, which: &str, state: &str| {
+        let words = dispose(which, state);
+        lab.run_as(actor, &with(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+    };
+    for nothing in ["", "column=amount", "zz"] {
+        let said = say(OWNER, nothing, "accepted").expect(2).said();
+        assert!(said.contains("no discrepancy is called"), "{said}");
+    }
+    say(OWNER, "all", "to-fix").expect(0);
+    let said = say("somebody@example.com", "all", "open").expect(3).said();
+    assert!(said.contains("owners"), "{said}");
+    assert_eq!(check(&lab, &plan, 3)["discrepancies"][0]["state"], "to-fix");
+    say(OWNER, "all", "open").expect(0);
+    assert_eq!(check(&lab, &plan, 3)["discrepancies"][0]["state"], "open");
+}
+
+/// A dataset whose rows have a struct, of which the change moves one field.
+fn structs(more: &str) -> Lab {
+    let lab = Lab::empty();
+    let folder = lab.path("").display().to_string();
+    lab.python("make_structs.py", &[&folder]);
+    fs::create_dir_all(lab.path("specs")).unwrap();
+    fs::write(
+        lab.path("specs/people.toml"),
+        format!(
+            "[dataset]\nurl = \"../lake/people\"\npartition = {{ column = \"day\", every = \"day\", timezone = \"UTC\" }}\n\
+             key = [\"id\"]\n[range]\nfirst = \"2024-03-01\"\nlast = \"2024-03-02\"\n[change]\nreason = \"towns were renamed\"\n\
+             owner = \"people\"\ncolumns = [\"address\"]\n[transform]\nsql = \"people.sql\"\n[sources.raw]\nurl = \"../lake/raw\"\n\
+             interval = \"day\"\n{more}"
+        ),
+    )
+    .unwrap();
+    let sql = "SELECT day, id, address, amount FROM raw WHERE day >= $start AND day < $end\n";
+    fs::write(lab.path("specs/people.sql"), sql).unwrap();
+    lab.adopt("lake/people", "day", "UTC").expect(0);
+    lab
+}
+
+fn people(lab: &Lab, code: i32) -> Value {
+    let plan = lab.plan("specs/people.toml");
+    let words = |verb| [verb, plan.as_str(), "--dataset", "lake/people"];
+    lab.run(&words("run")).expect(0);
+    lab.run(&[&words("check")[..], &["--json"]].concat()).expect(code).json()
+}
+
+#[test]
+fn a_change_of_a_structs_field_is_released_when_the_change_names_the_struct() {
+    let lab = structs("");
+    let report = people(&lab, 0);
+    assert!(report["total"]["columns"]["address.city"]["changed"].as_u64().unwrap() > 0);
+    assert_eq!(report["discrepancies"], serde_json::json!([]));
+}
+
+#[test]
+fn a_claim_about_a_struct_is_held_against_each_of_its_fields() {
+    for (column, claim, refuted) in [
+        ("address", "candidate.id < 10", true),
+        ("\"address.city\"", "candidate.id < 10", true),
+        ("\"address.zip\"", "candidate.id < 10", false),
+        ("address", "candidate.id >= 0", false),
+    ] {
+        let lab = structs(&format!("[expect.changed_values]\n{column} = \"{claim}\"\n"));
+        let report = people(&lab, if refuted { 3 } else { 0 });
+        let verdict = if refuted { "fail" } else { "pass" };
+        assert_eq!(finding(&report, "changed-values")["verdict"], verdict, "{column}: {claim}");
+    }
+    let lab = structs("[expect.changed_values]\n\"address.ctiy\" = \"true\"\n");
+    let said = lab.run(&["plan", "specs/people.toml"]).expect(2).said();
+    assert!(said.contains("address.ctiy") && said.contains("address.city"), "{said}");
+}
+
+#[test]
+fn a_sum_of_changes_with_nulls_in_it_is_not_proved() {
+    let nulls = PLAIN.replace("amount FROM", "nullif(amount, amount) AS amount FROM");
+    let lab = lab(&nulls, "[expect]\nnet_change = { amount = { min = 0, max = 0 } }\n");
+    let report = check(&lab, &run(&lab), 3);
+    let finding = finding(&report, "net-change");
+    assert_eq!(finding["verdict"], "fail");
+    assert!(finding["observed"].as_str().unwrap().contains("no number"), "{finding}");
 }

@@ -12,7 +12,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 
-use crate::compare::{Changed, ChangedColumn, Piece, paired_example};
+use crate::compare::{Changed, ChangedColumn, Piece, is_of, paired_example, paths};
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 use crate::explain::{Explained, Explainer};
 use crate::parquet_file::viewed;
@@ -59,11 +59,14 @@ impl Claims {
         let condition = |place: &str, sql: &str| {
             RowCondition::new(&session, sql, &schema).map_err(|error| error.with("in", place))
         };
+        let paths = paths(&schema)?;
         let mut values = BTreeMap::new();
         for (column, sql) in &expect.changed_values {
             let place = format!("expect.changed_values.{column}");
-            if schema.field_with_name(root(column)).is_err() {
-                return Err(Error::invalid(format!("{place} is about no column of the dataset")));
+            if !paths.contains(column) {
+                let known: Vec<&str> = paths.iter().map(String::as_str).collect();
+                return Err(Error::invalid(format!("{place} is about no column of the dataset"))
+                    .hint(format!("the columns are {}", known.join(", "))));
             }
             values.insert(column.clone(), condition(&place, sql)?);
         }
@@ -78,11 +81,6 @@ impl Claims {
             rows_may_go: some(expect.removed_rows),
         })
     }
-}
-
-/// The column of a struct's field.
-fn root(path: &str) -> &str {
-    path.split('.').next().unwrap_or(path)
 }
 
 /// Holds claims against the differences of one partition.
@@ -104,7 +102,7 @@ impl ClaimMeter {
             claims: Arc::clone(claims),
             key: key.to_vec(),
             tallies: about_values.chain(about_rows).map(|(name, sql)| (name, tally(sql))).collect(),
-            unexplained: Explainer::new(partition, key),
+            unexplained: Explainer::new(partition, key).identifying(),
         }
     }
 
@@ -132,16 +130,19 @@ impl ClaimMeter {
             Some(claim) => Some(self.hold(&claim, "", changed, &changed.any)?),
             None => None,
         };
+        let claims = Arc::clone(&self.claims);
         let mut columns = Vec::new();
         for column in &changed.columns {
-            let claim = self.claims.values.get(&column.name).cloned();
-            let values = match claim {
-                Some(claim) => Some(self.hold(&claim, &column.name, changed, &column.differs)?),
-                None => None,
-            };
+            // A claim about a struct is about each of its fields.
+            let mut values = None;
+            for (name, claim) in &claims.values {
+                if is_of(&column.name, name) {
+                    let held = self.hold(claim, name, changed, &column.differs)?;
+                    values = Some(values.map_or(held.clone(), |before| &before & &held));
+                }
+            }
             let differs = column.differs.values();
-            let is_named = self.claims.named.contains(&column.name)
-                || self.claims.named.contains(root(&column.name));
+            let is_named = claims.named.iter().any(|named| is_of(&column.name, named));
             let mut explained = if is_named {
                 BooleanBuffer::new_set(differs.len())
             } else {

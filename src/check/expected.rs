@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::range::RangeFacts;
 use super::{ClaimTallies, Finding, percent};
-use crate::compare::Diff;
+use crate::compare::{ColumnDiff, Diff, is_of};
 use crate::identity::Real;
 use crate::spec::{Count, Expect};
 
@@ -16,6 +16,7 @@ pub(super) fn check_expectations(
 ) -> Vec<Finding> {
     let mut findings = expected_rows(facts, expect);
     findings.extend(changed_columns(facts));
+    findings.extend(tolerated(facts, total));
     let new = facts.partitions.iter().filter(|partition| partition.production.is_none());
     let new_rows = new.map(|partition| partition.diff.only_candidate).sum();
     findings.extend(row_claims(total, new_rows, expect, facts.whole));
@@ -61,7 +62,8 @@ fn changed_columns(facts: &RangeFacts<'_>) -> Vec<Finding> {
     let mut unexpected: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
     for partition in facts.partitions {
         for (name, column) in &partition.diff.columns {
-            if !facts.changed_columns.contains(name) {
+            let is_named = facts.changed_columns.iter().any(|named| is_of(name, named));
+            if column.changed > 0 && !is_named {
                 let held = unexpected.entry(name).or_insert((0, partition.partition));
                 held.0 += column.changed;
             }
@@ -75,6 +77,27 @@ fn changed_columns(facts: &RangeFacts<'_>) -> Vec<Finding> {
     let each = unexpected.into_iter().map(|(name, (values, first))| {
         let observed = format!("{values} values differ, first in {first}");
         Finding::new("changed-columns", false, expected.clone(), observed).of_column(name)
+    });
+    each.collect()
+}
+
+/// What is equal only because a rule says so is told, and of a column that may not change a person
+/// should look at it.
+fn tolerated(facts: &RangeFacts<'_>, total: &Diff) -> Vec<Finding> {
+    let each = facts.compare.0.iter().map(|(name, rule)| {
+        let none = ColumnDiff::default();
+        let found = total.columns.get(name).unwrap_or(&none);
+        let observed = match (found.tolerated, found.largest_tolerated) {
+            (0, _) => "no value is equal only by this rule".to_owned(),
+            (values, None) => format!("{values} values are not the same"),
+            (values, Some(largest)) => {
+                format!("{values} values are not the same, the largest difference is {largest}")
+            }
+        };
+        let is_named = facts.changed_columns.iter().any(|named| is_of(name, named));
+        let holds = found.tolerated == 0 || is_named;
+        let expected = format!("values equal within {rule}");
+        Finding::new("tolerated", holds, expected, observed).of_column(name).warning()
     });
     each.collect()
 }
@@ -175,10 +198,18 @@ const CLAIM_EXAMPLES: usize = 3;
 fn net_changes(total: &Diff, expect: &Expect, whole: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (column, bounds) in expect.net_change.iter().filter(|_| whole) {
-        let found = total.columns.get(column);
-        let net = found.and_then(|column| column.net_change).map_or(0.0, |net| net.0);
-        let holds =
-            bounds.min.is_none_or(|min| net >= min.0) && bounds.max.is_none_or(|max| net <= max.0);
+        let none = ColumnDiff::default();
+        let found = total.columns.get(column).unwrap_or(&none);
+        let net = found.net_change.map_or(0.0, |net| net.0);
+        // A null or NaN that comes or goes changes the sum by nobody knows how much.
+        let unmeasured = found.changed - found.measured;
+        let holds = unmeasured == 0
+            && bounds.min.is_none_or(|min| net >= min.0)
+            && bounds.max.is_none_or(|max| net <= max.0);
+        let observed = match unmeasured {
+            0 => net.to_string(),
+            some => format!("{net}, and {some} changed values that are no number on one side"),
+        };
         let side = |bound: Option<Real>, none: &str| {
             bound.map_or(none.to_owned(), |bound| bound.to_string())
         };
@@ -187,7 +218,7 @@ fn net_changes(total: &Diff, expect: &Expect, whole: bool) -> Vec<Finding> {
             side(bounds.min, "anything"),
             side(bounds.max, "anything")
         );
-        let finding = Finding::new("net-change", holds, expected, net.to_string());
+        let finding = Finding::new("net-change", holds, expected, observed);
         findings.push(finding.of_column(column));
     }
     findings

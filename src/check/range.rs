@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::expected::check_expectations;
 use super::{ClaimTallies, Finding};
-use crate::compare::Diff;
+use crate::compare::{Diff, Equality};
 use crate::metrics::Metrics;
 use crate::spec::{Checks, Expect};
 
@@ -42,6 +42,8 @@ pub struct RangeFacts<'a> {
     pub whole: bool,
     /// The only columns that may differ.
     pub changed_columns: &'a BTreeSet<String>,
+    /// When values are equal.
+    pub compare: &'a Equality,
 }
 
 /// Checks a range.

@@ -35,6 +35,7 @@ pub(super) async fn run(context: &Context, arguments: ApproveArguments) -> Resul
                 approval.report.short(),
                 report.base_version
             );
+            text += &show::findings(&report.findings);
             text += &show::diff(&crate::compare::Diff { examples: Vec::new(), ..report.total });
             for (word, list) in
                 [("tell", &plan.terms.downstream), ("sets off", &plan.terms.side_effects)]

@@ -199,15 +199,26 @@ async fn explain(context: &Context, arguments: ExplainArguments) -> Result<Answe
 fn chosen(ledger: &[Discrepancy], which: &[String]) -> Result<Vec<Discrepancy>> {
     let mut found: Vec<Discrepancy> = Vec::new();
     for word in which {
+        let is_id = word.split_once('=').is_none() && word != "all";
         let fits = |one: &&Discrepancy| match word.split_once('=') {
             Some(("column", name)) => one.cluster.column.as_deref() == Some(name),
-            _ => word == "all" || one.id.starts_with(word.as_str()),
+            _ => word == "all" || (!word.is_empty() && one.id.starts_with(word.as_str())),
         };
         let here: Vec<&Discrepancy> = ledger.iter().filter(fits).collect();
+        let known = |found: &mut dyn Iterator<Item = &Discrepancy>| {
+            found.map(|one| one.id.as_str()).collect::<Vec<_>>().join(", ")
+        };
         if here.is_empty() {
-            let known: Vec<&str> = ledger.iter().map(|one| one.id.as_str()).collect();
-            return Err(Error::invalid(format!("no discrepancy is called {word:?}"))
-                .hint(format!("the ledger has: {}", known.join(", "))));
+            let hint = match known(&mut ledger.iter()) {
+                none if none.is_empty() => "the ledger has no discrepancy".to_owned(),
+                ids => format!("the ledger has: {ids}"),
+            };
+            return Err(Error::invalid(format!("no discrepancy is called {word:?}")).hint(hint));
+        }
+        if is_id && here.len() > 1 {
+            let ids = known(&mut here.into_iter());
+            return Err(Error::invalid(format!("{word:?} is the beginning of several ids"))
+                .hint(format!("say which: {ids}; or column=NAME, or all")));
         }
         for one in here {
             if !found.iter().any(|held| held.id == one.id) {

@@ -18,10 +18,15 @@ pub(super) fn findings(findings: &[Finding]) -> String {
         count(Verdict::Warn),
         count(Verdict::Fail)
     );
+    const MOST: usize = 20;
     let open = findings.iter().filter(|finding| finding.verdict != Verdict::Pass);
-    for finding in open.take(20) {
+    let all = open.clone().count();
+    for finding in open.take(MOST) {
         let word = if finding.verdict == Verdict::Fail { "FAILED" } else { "warning" };
         text += &format!("  {word} {}\n", finding.line());
+    }
+    if all > MOST {
+        text += &format!("  … and {} more\n", all - MOST);
     }
     text
 }
@@ -52,12 +57,22 @@ pub(super) fn diff(diff: &Diff) -> String {
         thousands(diff.only_production),
         thousands(diff.only_candidate),
     );
-    if !diff.columns.is_empty() {
+    let tolerated = diff.columns.iter().filter(|(_, column)| column.tolerated > 0);
+    for (name, column) in tolerated {
+        let largest = column.largest_tolerated.map(|largest| format!(", by {largest} at most"));
+        text += &format!(
+            "  {name}: {} values are not the same and equal only by its rule{}\n",
+            thousands(column.tolerated),
+            largest.unwrap_or_default()
+        );
+    }
+    let changed: Vec<_> = diff.columns.iter().filter(|(_, column)| column.changed > 0).collect();
+    if !changed.is_empty() {
         let optional =
             |value: Option<Real>| value.map_or("-".to_owned(), |value| value.to_string());
         text += &table(
             &["column", "values changed", "null before", "null after", "net change", "largest"],
-            diff.columns.iter().map(|(name, column)| {
+            changed.into_iter().map(|(name, column)| {
                 vec![
                     name.clone(),
                     thousands(column.changed),

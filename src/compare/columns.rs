@@ -35,6 +35,25 @@ pub struct ColumnDiff {
     /// How many changes there are of each size, the least change first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<ChangeSize>,
+    /// Values that are not the same, and are equal only by the column's rule; none of the changed.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub tolerated: u64,
+    /// The largest of their differences by magnitude, with its sign; of numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest_tolerated: Option<Real>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The larger of two changes by magnitude.
+fn larger(one: Option<Real>, two: Option<Real>) -> Option<Real> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(if two.0.abs() > one.0.abs() { two } else { one }),
+        (one, two) => one.or(two),
+    }
 }
 
 /// Changes of one size: between one power of ten and the next.
@@ -67,10 +86,9 @@ impl ColumnDiff {
             (one, two) => one.or(two),
         };
         self.mean_change = self.net_change.map(|net| Real(net.0 / self.measured.max(1) as f64));
-        self.largest_change = match (self.largest_change, other.largest_change) {
-            (Some(one), Some(two)) => Some(if two.0.abs() > one.0.abs() { two } else { one }),
-            (one, two) => one.or(two),
-        };
+        self.largest_change = larger(self.largest_change, other.largest_change);
+        self.tolerated += other.tolerated;
+        self.largest_tolerated = larger(self.largest_tolerated, other.largest_tolerated);
         for size in &other.sizes {
             match self.sizes.iter_mut().find(|mine| mine.rank() == size.rank()) {
                 Some(mine) => mine.values += size.values,
@@ -98,6 +116,8 @@ pub(super) struct ChangeMeter {
     sum: FloatSum,
     largest: Option<f64>,
     sizes: [Vec<u64>; 2],
+    tolerated: u64,
+    largest_tolerated: Option<f64>,
 }
 
 impl ChangeMeter {
@@ -145,6 +165,18 @@ impl ChangeMeter {
             }
             _ => {}
         }
+    }
+
+    /// Sees values that are equal only by a rule, side by side.
+    pub(super) fn tolerate(&mut self, before: &ArrayRef, after: &ArrayRef) {
+        self.tolerated += before.len() as u64;
+        if !before.data_type().is_numeric() {
+            return;
+        }
+        let mut alike = Self::default();
+        alike.see(before, after);
+        let held = self.largest_tolerated.map(Real);
+        self.largest_tolerated = larger(held, alike.largest.map(Real)).map(|change| change.0);
     }
 
     #[inline]
@@ -208,6 +240,8 @@ impl ChangeMeter {
             mean_change: net.map(|net| Real(net / self.measured.max(1) as f64)),
             largest_change: self.largest.map(Real),
             sizes,
+            tolerated: self.tolerated,
+            largest_tolerated: self.largest_tolerated.map(Real),
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow::compute::kernels::boolean::and_not;
 use arrow::compute::{filter, or, take_record_batch};
 use arrow::datatypes::SchemaRef;
 
@@ -198,10 +199,23 @@ impl Comparer {
             let (before, after) = (leaves.array(&production, leaf), leaves.array(&candidate, leaf));
             let name = leaves.path(leaf);
             meter.both_null += both_null(&before, &after);
-            let differs = differing(&before, &after, equality.rule(name))
-                .map_err(|error| error.with("column", name))?;
-            let Some(differs) = differs else { return Ok(None) };
+            let rule = equality.rule(name);
+            let differs =
+                differing(&before, &after, rule).map_err(|error| error.with("column", name))?;
             let fail = |error| from_arrow(ErrorKind::Internal, "take changed values", error);
+            if rule.is_some()
+                && let Some(others) = differing(&before, &after, None)?
+            {
+                let tolerated = match &differs {
+                    None => others,
+                    Some(differs) => and_not(&others, differs).map_err(fail)?,
+                };
+                meter.tolerate(
+                    &filter(&before, &tolerated).map_err(fail)?,
+                    &filter(&after, &tolerated).map_err(fail)?,
+                );
+            }
+            let Some(differs) = differs else { return Ok(None) };
             let picked =
                 (filter(&before, &differs).map_err(fail)?, filter(&after, &differs).map_err(fail)?);
             meter.see(&picked.0, &picked.1);
@@ -256,7 +270,7 @@ impl Comparer {
         self.diff.null_keys_candidate = self.candidate.null_keys;
         for (leaf, meter) in self.meters.iter().enumerate() {
             let column = meter.diff();
-            if column.changed > 0 {
+            if column.changed > 0 || column.tolerated > 0 {
                 self.diff.columns.insert(self.leaves.path(leaf).to_owned(), column);
             }
         }

@@ -9,6 +9,7 @@
 //! both times, in the same second, minute, hour or day (of UTC).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, make_comparator};
@@ -62,6 +63,16 @@ pub enum Truncation {
 }
 
 impl Truncation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Millisecond => "millisecond",
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::Day => "day",
+        }
+    }
+
     fn nanoseconds(self) -> i64 {
         match self {
             Self::Millisecond => 1_000_000,
@@ -100,11 +111,22 @@ impl Equality {
     /// # Errors
     /// `Invalid` with the column.
     pub fn check_schema(&self, schema: &Schema) -> Result<()> {
+        Leaves::paths(schema)?;
         self.check(&Leaves::of(schema, &[])?.types(schema))
     }
 
     pub(super) fn rule(&self, column: &str) -> Option<&Rule> {
         self.0.get(column)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rules = Vec::new();
+        rules.extend(self.absolute.map(|bound| format!("absolute {bound}")));
+        rules.extend(self.relative.map(|bound| format!("relative {bound}")));
+        rules.extend(self.truncate.map(|unit| format!("the same {}", unit.name())));
+        f.write_str(&rules.join(" or "))
     }
 }
 

@@ -9,6 +9,11 @@ use arrow::datatypes::{DataType, Field, Schema};
 
 use crate::error::{Error, Result};
 
+/// Whether a path is a column, or lies in it: `address.city` in `address`.
+pub(crate) fn is_of(path: &str, column: &str) -> bool {
+    path.strip_prefix(column).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// The places of a schema's leaves.
 #[derive(Debug, Clone)]
 pub(super) struct Leaves {
@@ -56,6 +61,27 @@ impl Leaves {
 
     pub(super) fn path(&self, leaf: usize) -> &str {
         self.leaves.get(leaf).map_or("", |leaf| &leaf.path)
+    }
+
+    /// The paths of a schema's columns and of the fields of its structs.
+    ///
+    /// # Errors
+    /// `Invalid` when a column's name begins with another's and a dot: what is said of one could be
+    /// taken to be about the other.
+    pub(super) fn paths(schema: &Schema) -> Result<BTreeSet<String>> {
+        let names: BTreeSet<&String> = schema.fields().iter().map(|field| field.name()).collect();
+        for field in schema.fields() {
+            let name = field.name();
+            if let Some(other) = names.iter().find(|other| **other != name && is_of(name, other)) {
+                return Err(Error::invalid(format!(
+                    "the columns {other:?} and {name:?} cannot be told apart: a dot leads to a struct's field"
+                ))
+                .hint("write one of them under another name"));
+            }
+        }
+        let leaves = Self::of(schema, &[])?.leaves;
+        let fields = leaves.into_iter().map(|leaf| leaf.path);
+        Ok(fields.chain(names.into_iter().cloned()).collect())
     }
 
     /// Each leaf's type.

@@ -29,6 +29,7 @@ pub use comparer::{Changed, ChangedColumn, Comparer, Piece, Step};
 pub use equality::{Equality, Rule, Truncation};
 pub use examples::Example;
 pub(crate) use examples::{example as paired_example, lone as lone_example};
+pub(crate) use leaves::is_of;
 pub(crate) use numbers::{Numbers, double, unit};
 
 use examples::EXAMPLES;
@@ -67,7 +68,8 @@ pub struct Diff {
     /// The candidate's rows with a null in their key.
     #[serde(default)]
     pub null_keys_candidate: u64,
-    /// Columns with other values, and how many; columns that are equal are left out. A struct's
+    /// Columns with other values, and how many; columns that are the same in every value are left
+    /// out. A struct's
     /// fields are columns of their own, by path.
     pub columns: BTreeMap<String, ColumnDiff>,
     /// Rows side by side.
@@ -103,6 +105,16 @@ impl Diff {
         let room = EXAMPLES.saturating_sub(self.examples.len());
         self.examples.extend(other.examples.iter().take(room).cloned());
     }
+}
+
+/// The paths of a schema's columns and of the fields of its structs.
+///
+/// # Errors
+/// `Invalid` when columns cannot be told apart by path.
+pub(crate) fn paths(
+    schema: &arrow::datatypes::Schema,
+) -> Result<std::collections::BTreeSet<String>> {
+    leaves::Leaves::paths(schema)
 }
 
 /// Rows of a batch that is compared at once.

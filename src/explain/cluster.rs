@@ -10,7 +10,7 @@ use super::segment::{Common, Varied};
 use crate::compare::{Example, Origin, lone_example};
 use crate::error::Result;
 use crate::identity::Real;
-use crate::metrics::FloatSum;
+use crate::metrics::{FloatSum, RowHasher};
 
 /// Examples kept of a cluster in one partition, and over all.
 const EXAMPLES_HERE: usize = 2;
@@ -42,6 +42,10 @@ pub struct Cluster {
     /// Of numbers: the largest change by magnitude.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_change: Option<Real>,
+    /// Of differences that are in no ledger's words alone: the sum of its rows' hashes, with key and
+    /// values, as hexadecimal digits. Equal: the same rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<String>,
     /// Rows side by side, from all over the partitions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<ClusterExample>,
@@ -86,6 +90,7 @@ pub(super) struct Tally {
     common: Common,
     examples: Vec<Example>,
     largest_example: Option<Example>,
+    rows: Option<u128>,
 }
 
 impl Tally {
@@ -115,6 +120,15 @@ impl Tally {
         }
         let room = EXAMPLES_HERE.saturating_sub(self.examples.len());
         self.examples.extend((0..places.len().min(room)).map(example));
+        Ok(())
+    }
+
+    /// Adds the rows' hashes, by which they are known again.
+    pub(super) fn identify(&mut self, rows: &RecordBatch) -> Result<()> {
+        let mut hasher = RowHasher::new(rows.schema_ref())?;
+        let mut sum = self.rows.unwrap_or_default();
+        hasher.hash(rows, |hash| sum = sum.wrapping_add(hash))?;
+        self.rows = Some(sum);
         Ok(())
     }
 
@@ -150,6 +164,7 @@ impl Tally {
             segment: self.common.told(column, varied),
             net_change: self.largest.map(|_| Real(self.net.value())),
             largest_change: self.largest.map(Real),
+            rows: self.rows.map(|sum| format!("{sum:032x}")),
             examples: examples
                 .into_iter()
                 .map(|row| ClusterExample { partition: partition.to_owned(), row })
@@ -189,11 +204,19 @@ fn merge(mut parts: Vec<Cluster>) -> Option<Cluster> {
             (Some(one), Some(two)) => Some(if two.0.abs() > one.0.abs() { two } else { one }),
             (one, two) => one.or(two),
         };
+        whole.rows = sum_of(whole.rows.as_deref(), part.rows.as_deref());
         examples.push(part.examples);
     }
     whole.net_change = whole.net_change.map(|_| Real(net.value()));
     whole.examples = spread(&examples);
     Some(whole)
+}
+
+/// The hashes of two sets of rows together.
+fn sum_of(one: Option<&str>, two: Option<&str>) -> Option<String> {
+    let number = |text: &str| u128::from_str_radix(text, 16).ok();
+    let sum = number(one?)?.wrapping_add(number(two?)?);
+    Some(format!("{sum:032x}"))
 }
 
 /// Some examples of each stretch of partitions.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{Array, ArrayRef, UInt32Array};
-use arrow::compute::concat;
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::{concat, take_record_batch};
 
 use super::cluster::{Cluster, Tally};
 use super::pairs::{ByNulls, Pairs};
@@ -34,6 +34,7 @@ const KEPT: usize = 8_192;
 #[derive(Debug)]
 pub(super) struct ColumnExplainer {
     name: String,
+    identifies: bool,
     known: Vec<Pattern>,
     tallies: BTreeMap<Pattern, Tally>,
     waiting: Vec<Values>,
@@ -83,6 +84,21 @@ impl Values {
         self.before.get_array_memory_size() + self.after.get_array_memory_size() + self.rows.bytes()
     }
 
+    /// The keys and values of some rows, by which they are known again.
+    fn identities(&self, rows: &[u32]) -> Result<RecordBatch> {
+        let keys = &self.rows.keys;
+        let fields = keys.schema_ref().fields().iter().zip(keys.columns());
+        let keys = fields.map(|(field, array)| (field.name().clone(), ArrayRef::clone(array)));
+        // No column of a table is called like this: the names are only for this hash.
+        let values = [("\u{1}before", &self.before), ("\u{1}after", &self.after)];
+        let values = values.map(|(name, array)| (name.to_owned(), ArrayRef::clone(array)));
+        let fail = |error| from_arrow(ErrorKind::Internal, "know rows again", error);
+        let all = RecordBatch::try_from_iter_with_nullable(
+            keys.chain(values).map(|(name, array)| (name, array, true)),
+        );
+        take_record_batch(&all.map_err(fail)?, &UInt32Array::from(rows.to_vec())).map_err(fail)
+    }
+
     fn example(&self, row: u32, name: &str) -> Example {
         let row = row as usize;
         let one = |array: &ArrayRef| BTreeMap::from([(name.to_owned(), value_text(array, row))]);
@@ -102,9 +118,11 @@ fn of_rows(rows: &[u32], places: &[usize]) -> Vec<u32> {
 }
 
 impl ColumnExplainer {
-    pub(super) fn new(name: &str) -> Self {
+    /// `identifies`: whether rows must be known again.
+    pub(super) fn new(name: &str, identifies: bool) -> Self {
         Self {
             name: name.to_owned(),
+            identifies,
             known: Vec::new(),
             tallies: BTreeMap::new(),
             waiting: Vec::new(),
@@ -157,7 +175,11 @@ impl ColumnExplainer {
             .into_iter()
             .flat_map(|(pairs, places)| places.iter().map(move |place| pairs.change(*place)));
         let example = |at: usize| values.example(rows[at], &self.name);
+        let identified = self.identifies && !pattern.decides();
         let tally = self.tallies.entry(pattern).or_default();
+        if identified {
+            tally.identify(&values.identities(rows)?)?;
+        }
         tally.add(&values.rows.segments, rows, changes, example)
     }
 
@@ -244,6 +266,7 @@ impl ColumnExplainer {
         let kept = Values::together(&self.kept)?;
         let leftover = kept.map(|values| Leftover {
             name: self.name.clone(),
+            identifies: self.identifies,
             values,
             partition: partition.to_owned(),
             varied: varied.clone(),
@@ -267,6 +290,7 @@ fn as_rows(places: &[usize]) -> Vec<u32> {
 #[derive(Debug)]
 pub(super) struct Leftover {
     pub(super) name: String,
+    identifies: bool,
     values: Values,
     partition: String,
     varied: Varied,
@@ -280,7 +304,7 @@ impl Leftover {
 
     /// Explained by patterns that are known of the column, in their order.
     pub(super) fn explained_by(self, patterns: &[(Pattern, u64)]) -> Result<Vec<Cluster>> {
-        let mut column = ColumnExplainer::new(&self.name);
+        let mut column = ColumnExplainer::new(&self.name, self.identifies);
         let pairs = Pairs::of(&self.values.before, &self.values.after);
         let mut open: Vec<usize> = (0..pairs.len()).collect();
         for (pattern, _) in patterns {

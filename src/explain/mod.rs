@@ -52,6 +52,8 @@ pub struct Explainer {
     projection: Option<Projection>,
     /// Bytes that may still be kept.
     room: usize,
+    /// Whether rows must be known again.
+    identifies: bool,
 }
 
 /// One partition, explained.
@@ -72,7 +74,14 @@ impl Explainer {
             varied: Varied::default(),
             projection: None,
             room: KEPT_BYTES,
+            identifies: false,
         }
+    }
+
+    /// With the hash of rows whose pattern does not say what became of them: [`Cluster::rows`].
+    #[must_use]
+    pub fn identifying(self) -> Self {
+        Self { identifies: true, ..self }
     }
 
     fn projection(&mut self, rows: &RecordBatch) -> Projection {
@@ -103,6 +112,9 @@ impl Explainer {
             let segments = self.projection(rows).segments(rows)?;
             self.varied.see(&segments)?;
             let tally = self.alone.entry(origin).or_default();
+            if self.identifies {
+                tally.identify(rows)?;
+            }
             tally.add_alone(origin, rows, &segments, &self.key)?;
         }
         let waiting: usize = self.columns.values().map(ColumnExplainer::waiting_bytes).sum();
@@ -116,7 +128,8 @@ impl Explainer {
 
     fn see_column(&mut self, rows: &Rows, column: &ChangedColumn) -> Result<()> {
         if !self.columns.contains_key(&column.name) {
-            self.columns.insert(column.name.clone(), ColumnExplainer::new(&column.name));
+            self.columns
+                .insert(column.name.clone(), ColumnExplainer::new(&column.name, self.identifies));
         }
         match self.columns.get_mut(&column.name) {
             Some(explainer) => explainer.see(rows, column, &mut self.room),

@@ -73,6 +73,21 @@ pub enum Pattern {
     Unclassified,
 }
 
+impl Pattern {
+    /// Whether production's value alone decides what became of it; else other rows with other values
+    /// may follow the same pattern.
+    pub fn decides(&self) -> bool {
+        !matches!(
+            self,
+            Self::OnlyProduction
+                | Self::OnlyCandidate
+                | Self::WasNull
+                | Self::Was { .. }
+                | Self::Unclassified
+        )
+    }
+}
+
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,7 +1,7 @@
 //! What is kept of rows while they wait to be explained: their keys, to show some of them, and the
 //! columns that may tell what they have in common.
 
-use arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch, UInt32Array};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take, take_record_batch};
 use arrow::datatypes::{DataType, Schema};
 

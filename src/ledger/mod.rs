@@ -3,27 +3,33 @@
 //! A *discrepancy* is a cluster of unexplained differences. Its id is a digest of its column and
 //! pattern, so it is the same one after recomputing, and in the next candidate of the same change.
 //! Its state is the fold of its dispositions, which are create-only objects of the change. A
-//! disposition holds for what was seen and for no more: when the discrepancy has grown since, it is
-//! open again.
+//! disposition holds for what was seen ([`Seen`]) and for no more: when the discrepancy is another
+//! one since, it is open again.
 
 mod export;
+mod seen;
 mod stored;
+mod words;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Finding, Verdict};
+use crate::compare::is_of;
 use crate::dataset::{Dataset, Policy};
 use crate::error::Result;
 use crate::explain::{Cluster, Pattern};
-use crate::identity::{Digest, Real};
+use crate::identity::Digest;
 use crate::plan::Plan;
 use crate::report::Report;
 
 pub use export::export;
+pub use seen::Seen;
+use seen::grown;
 pub use stored::{DisposeOutcome, dispose, load_dispositions};
+use words::Words;
 
 /// The format this program writes.
 pub const FORMAT: u32 = 1;
@@ -79,11 +85,12 @@ pub struct Disposition {
     pub at: DateTime<Utc>,
     /// The plan whose report was seen.
     pub plan: Digest,
-    /// How many values it had then.
-    pub values: u64,
-    /// The sum of its changes then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub net_change: Option<Real>,
+    /// The words on the same discrepancy that were the last then: more than one when some did not
+    /// know of each other.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub after: BTreeSet<Digest>,
+    /// The discrepancy as it was seen.
+    pub seen: Seen,
 }
 
 /// One group of differences that no claim explains.
@@ -97,6 +104,9 @@ pub struct Discrepancy {
     pub state: State,
     /// The last word on it.
     pub disposition: Option<Disposition>,
+    /// The digests of the words that nobody has answered yet.
+    #[serde(skip)]
+    pub heads: BTreeSet<Digest>,
     /// Why that word holds no longer.
     pub reopened: Option<String>,
     /// Whether it keeps the candidate from being published.
@@ -121,46 +131,40 @@ pub fn fold(
     dispositions: &[Disposition],
     policy: &Policy,
 ) -> Result<Vec<Discrepancy>> {
-    let mut last: BTreeMap<&str, &Disposition> = BTreeMap::new();
-    for one in dispositions {
-        let held = last.entry(&one.discrepancy).or_insert(one);
-        if one.at > held.at {
-            *held = one;
-        }
-    }
+    let words = Words::of(dispositions, policy)?;
     let mut ledger = Vec::new();
     for cluster in &report.unexplained {
         let id = discrepancy_id(cluster)?;
-        let disposition = last.get(id.as_str()).map(|one| (*one).clone());
-        let reopened = disposition.as_ref().and_then(|said| grown(said, cluster));
-        let state = match (&disposition, &reopened) {
-            (Some(said), None) => said.state,
+        let last = words.last(&id);
+        let mut said = last;
+        let mut reopened = None;
+        if let Some(word) = last {
+            // A later word may cover less than an earlier one that nobody took back.
+            let covering =
+                words.since(&id).into_iter().find(|one| grown(&one.seen, cluster).is_none());
+            reopened = if word.state.settles() && covering.is_none() {
+                grown(&word.seen, cluster)
+            } else {
+                None
+            };
+            said = if word.state.settles() { covering.or(last) } else { last };
+        }
+        let state = match (said, &reopened) {
+            (Some(word), None) => word.state,
             _ => State::Open,
         };
         let is_material = cluster.values > policy.immaterial_values;
         ledger.push(Discrepancy {
+            heads: words.heads(&id),
             id,
             cluster: cluster.clone(),
             state,
-            disposition,
+            disposition: said.cloned(),
             reopened,
             blocks: state == State::ToFix || (is_material && !state.settles()),
         });
     }
     Ok(ledger)
-}
-
-/// Why a settling word on a discrepancy no longer covers it.
-fn grown(said: &Disposition, cluster: &Cluster) -> Option<String> {
-    if !said.state.settles() {
-        return None;
-    }
-    if cluster.values > said.values {
-        return Some(format!("it had {} values then, and has {} now", said.values, cluster.values));
-    }
-    let (before, now) = (said.net_change?.0, cluster.net_change?.0);
-    (now.abs() > before.abs())
-        .then(|| format!("its changes came to {before} then, and come to {now} now"))
 }
 
 /// The ledger of a report, with what was said until now.
@@ -208,10 +212,11 @@ fn is_settled(finding: &Finding, ledger: &[Discrepancy]) -> bool {
         let cluster = &one.cluster;
         let column = cluster.column.as_deref();
         match finding.check.as_str() {
-            "changed-columns" | "changed-values" => {
-                let root = |path: &str| path.split('.').next().unwrap_or(path).to_owned();
-                finding.column.as_deref().map(root) == column.map(root)
-            }
+            "changed-columns" | "changed-values" => finding
+                .column
+                .as_deref()
+                .zip(column)
+                .is_some_and(|(found, path)| is_of(path, found)),
             "changed-rows-where" => column.is_some(),
             "added-rows" => cluster.pattern == Pattern::OnlyCandidate,
             "removed-rows" => cluster.pattern == Pattern::OnlyProduction,

@@ -1,6 +1,7 @@
 //! Dispositions as objects of a change.
 
-use super::{Discrepancy, Disposition, FORMAT, State};
+use super::words::may_say;
+use super::{Discrepancy, Disposition, FORMAT, Seen, State};
 use crate::approval::person;
 use crate::dataset::{Dataset, Policy, layout};
 use crate::env::Env;
@@ -63,12 +64,15 @@ pub async fn dispose(
         return Err(Error::invalid("a disposition needs a reason")
             .hint("say --reason, in words that somebody understands a year from now"));
     }
-    let is_owner = policy.owners.iter().any(|owner| person(owner) == person(actor));
-    if state.settles() && !is_owner {
+    let may = |one: &&Discrepancy| may_say(policy, one.disposition.iter(), state, actor);
+    if let Some(refused) = discrepancies.iter().find(|one| !may(one)) {
         let owners: Vec<&str> = policy.owners.iter().map(String::as_str).collect();
+        let before = refused.disposition.as_ref().map_or(State::Open, |said| said.state);
         return Ok(DisposeOutcome::NotAllowed(format!(
-            "only the dataset's owners ({}) can call a discrepancy {}, not {actor}",
+            "only the dataset's owners ({}) can call discrepancy {}, which is {}, {}; not {actor}",
             owners.join(", "),
+            refused.id,
+            before.name(),
             state.name()
         )));
     }
@@ -84,8 +88,8 @@ pub async fn dispose(
             actor: person(actor),
             at: env.now(),
             plan: plan.id.clone(),
-            values: one.cluster.values,
-            net_change: one.cluster.net_change,
+            after: one.heads.clone(),
+            seen: Seen::of(&one.cluster),
         };
         let path = layout::disposition(&change, &Digest::of_json(&disposition)?);
         let (Created::New(_) | Created::Exists) =

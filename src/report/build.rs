@@ -138,6 +138,7 @@ fn assemble(
         partitions: &facts,
         whole: candidate.scope == Scope::Run,
         changed_columns: &decides.changed_columns,
+        compare: &decides.compare,
     };
     let mut findings = check_range(&range, &decides.checks, &decides.expect);
     findings.extend(looked.iter().flat_map(|one| one.findings.iter().cloned()));
