@@ -80,6 +80,9 @@ fn one_file_is_a_side_too() {
     let lab = lab();
     assert_eq!(rows(&diff(&lab, "narrow/b.parquet", "narrow_other/b.parquet")), [1, 0, 0]);
     assert_eq!(rows(&diff(&lab, "flat/a.parquet", "flat")), [0, 0, 0]);
+    // A folder that is called as a version would be.
+    assert_eq!(rows(&diff(&lab, "number", "s@2")), [1, 0, 0]);
+    assert!(refused(&lab, "number", "nowhere@3", "id").contains("no Parquet file"));
 }
 
 #[test]

@@ -47,8 +47,10 @@ pub async fn open_side(
     }
     if let Some((url, number)) = text.rsplit_once('@')
         && let Ok(number) = number.parse::<u64>()
+        && let Ok(dataset) = Dataset::at(stores, url, base)
+        // Else it is a folder that happens to be called so.
+        && dataset.find_head().await?.is_some()
     {
-        let dataset = Dataset::at(stores, url, base)?;
         let version = dataset.version(number).await?;
         return Ok(OpenedSide { tables: of_version(&dataset, &version).await?, key: None });
     }

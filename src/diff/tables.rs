@@ -150,7 +150,10 @@ pub async fn compare_all(
         waiting.push(async move {
             let mut explaining = Explaining::new(&name, options.order());
             let compared = compare_rows(&left, &right, &options, &mut explaining).await;
-            let diff = compared.map_err(|error| error.with("partition", &name))?;
+            let diff = compared.map_err(|error| match name.as_str() {
+                "" => error,
+                name => error.with("partition", name),
+            })?;
             Ok((name, diff, explaining.explainer.finish()?))
         });
     }
