@@ -10,6 +10,7 @@
 mod common;
 
 mod bad_input;
+mod corruptions;
 mod determinism;
 mod exercise;
 mod folders;

@@ -4,6 +4,7 @@
 //! stored bytes; the others need the range.
 
 mod claims;
+mod defaults;
 mod expected;
 mod partition;
 mod range;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::defaults::check_defaults;
 use super::expected::check_expectations;
 use super::{ClaimTallies, Finding};
 use crate::compare::{Diff, Equality};
@@ -53,6 +54,7 @@ pub fn check_range(facts: &RangeFacts<'_>, declared: &Checks, expect: &Expect) -
     findings.extend(facts.partitions.iter().map(agreement));
     findings.extend(facts.partitions.iter().map(planned));
     findings.extend(check_expectations(facts, &total, expect));
+    findings.extend(check_defaults(facts, declared, expect));
     findings.extend(balances(facts, declared));
     findings.extend(null_rate_changes(facts, declared));
     findings.extend(sum_changes(facts, declared));

@@ -247,12 +247,20 @@ impl ColumnExplainer {
         }
         let values = all.at(&as_rows(open))?;
         if self.kept_values + open.len() > KEPT || values.bytes() > *room {
-            return self.count(Pattern::Unclassified, all, &as_rows(open), Some((pairs, open)));
+            return self.count_rest(all, pairs, open.to_vec());
         }
         *room -= values.bytes();
         self.kept_values += open.len();
         self.kept.push(values);
         Ok(())
+    }
+
+    /// Values that stay unclassified, but for what a single value says.
+    fn count_rest(&mut self, values: &Values, pairs: &Pairs, mut open: Vec<usize>) -> Result<()> {
+        for (pattern, taken) in pairs.last_resort(&mut open) {
+            self.count(pattern, values, &as_rows(&taken), Some((pairs, &taken)))?;
+        }
+        self.count(Pattern::Unclassified, values, &as_rows(&open), Some((pairs, &open)))
     }
 
     /// The clusters, and what may still be explained by what other partitions know.
@@ -312,8 +320,7 @@ impl Leftover {
             let rows = as_rows(&taken);
             column.count(pattern.clone(), &self.values, &rows, Some((&pairs, &taken)))?;
         }
-        let rows = as_rows(&open);
-        column.count(Pattern::Unclassified, &self.values, &rows, Some((&pairs, &open)))?;
+        column.count_rest(&self.values, &pairs, open)?;
         Ok(column.into_clusters(&self.partition, &self.varied))
     }
 }

@@ -9,6 +9,7 @@
 
 mod cluster;
 mod column;
+mod nearly;
 mod numbers;
 mod pairs;
 mod pattern;

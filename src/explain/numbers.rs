@@ -6,6 +6,7 @@ use std::hash::Hash;
 use arrow::datatypes::i256;
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 
+use super::nearly::{best_rounded, is_nearly};
 use super::pairs::Unit;
 use super::pattern::Pattern;
 use crate::compare::double;
@@ -68,7 +69,27 @@ pub(super) fn best_fixed(
     let was = most(places.iter().map(|at| before[*at]))
         .map(|(value, count)| (Pattern::Was { value: fixed_text(value, unit) }, count));
     let turned = turned.filter(|_| matches!(unit, Unit::Number { .. }));
-    preferred([replaced, turned, shifted, scaled, became, was])
+    let rounded = best_rounded_fixed(before, after, unit, places);
+    preferred([replaced, turned, shifted, scaled, became, was, rounded])
+}
+
+/// Rounding of decimals to fewer places than the column has.
+fn best_rounded_fixed(
+    before: &[i128],
+    after: &[i128],
+    unit: Unit,
+    places: &[usize],
+) -> Option<(Pattern, usize)> {
+    let Unit::Number { scale } = unit else { return None };
+    let fewer = 0..u8::try_from(scale).unwrap_or(0);
+    let each = fewer.map(|digits| {
+        let pattern = Pattern::Rounded { places: digits };
+        let test = FixedTest::new(&pattern, unit);
+        let explains = |at: &&usize| test.explains((before[**at], after[**at]), (0.0, 0.0));
+        let count = places.iter().filter(explains).count();
+        Some((pattern, count)).filter(|found| found.1 > 0)
+    });
+    preferred(each)
 }
 
 fn turns(before: i128, after: i128) -> bool {
@@ -105,7 +126,10 @@ pub(super) fn best_float(
     });
     let was = most(places.iter().map(|at| bits(before[*at])))
         .map(|(value, count)| (Pattern::Was { value: float_text(f64::from_bits(value)) }, count));
-    preferred([replaced, turned, shifted, scaled, became, was])
+    let rounded = best_rounded(&finite, |at| (before[at], after[at]));
+    let noise = finite.iter().filter(|at| is_nearly(&Pattern::Noise, (before[**at], after[**at])));
+    let noise = Some((Pattern::Noise, noise.count())).filter(|found| found.1 > 0);
+    preferred([replaced, turned, shifted, scaled, became, was, rounded, noise])
 }
 
 /// The factor that explains most pairs, by guesses from some of them.
@@ -164,6 +188,8 @@ pub(super) enum FixedTest {
     SignTurned,
     Shifted(i128),
     Scaled(f64),
+    /// To multiples of this.
+    Rounded(i128),
     Never,
 }
 
@@ -178,6 +204,7 @@ impl FixedTest {
             Pattern::SignTurned => Some(Self::SignTurned),
             Pattern::Shifted { by } => span_value(by, unit).map(Self::Shifted),
             Pattern::Scaled { by } => by.parse().ok().map(Self::Scaled),
+            Pattern::Rounded { places } => rounding_step(*places, unit).map(Self::Rounded),
             _ => None,
         };
         made.unwrap_or(Self::Never)
@@ -193,9 +220,20 @@ impl FixedTest {
             Self::SignTurned => turns(before, after),
             Self::Shifted(by) => after.checked_sub(before) == Some(by),
             Self::Scaled(by) => is_scaled(doubles.0, doubles.1, by, 1.0),
+            Self::Rounded(step) => {
+                let change = after.abs_diff(before);
+                after % step == 0 && change > 0 && change <= step.unsigned_abs() / 2
+            }
             Self::Never => false,
         }
     }
+}
+
+/// What values rounded to so many places are multiples of, in units of the column.
+fn rounding_step(places: u8, unit: Unit) -> Option<i128> {
+    let Unit::Number { scale } = unit else { return None };
+    let dropped = u32::try_from(i16::from(scale) - i16::from(places)).ok()?;
+    10_i128.checked_pow(dropped).filter(|step| *step > 1)
 }
 
 pub(super) fn float_test<'a>(before: &'a [f64], after: &'a [f64], pattern: &Pattern) -> Test<'a> {
@@ -226,7 +264,10 @@ pub(super) fn float_test<'a>(before: &'a [f64], after: &'a [f64], pattern: &Patt
             Some(by) => Box::new(move |at| is_scaled(before[at], after[at], by, 0.0)),
             None => never(),
         },
-        _ => never(),
+        other => {
+            let other = other.clone();
+            Box::new(move |at| is_nearly(&other, (before[at], after[at])))
+        }
     }
 }
 

@@ -69,6 +69,19 @@ pub enum Pattern {
         /// What.
         with: String,
     },
+    /// Rounded to so many places after the point.
+    Rounded {
+        /// How many.
+        places: u8,
+    },
+    /// A number became no number.
+    BecameNan,
+    /// A number became infinite.
+    BecameInfinite,
+    /// Zero with the other sign.
+    ZeroSign,
+    /// By a millionth at most.
+    Noise,
     /// None of these often enough.
     Unclassified,
 }
@@ -83,6 +96,7 @@ impl Pattern {
                 | Self::OnlyCandidate
                 | Self::WasNull
                 | Self::Was { .. }
+                | Self::Noise
                 | Self::Unclassified
         )
     }
@@ -107,6 +121,11 @@ impl fmt::Display for Pattern {
             Self::PrefixLost { with } => write!(f, "{with:?} taken from the beginning"),
             Self::Suffixed { with } => write!(f, "{with:?} put behind"),
             Self::SuffixLost { with } => write!(f, "{with:?} taken from the end"),
+            Self::Rounded { places } => write!(f, "rounded to {places} places"),
+            Self::BecameNan => f.write_str("number → NaN"),
+            Self::BecameInfinite => f.write_str("number → infinity"),
+            Self::ZeroSign => f.write_str("zero with the other sign"),
+            Self::Noise => f.write_str("by a millionth at most"),
             Self::Unclassified => f.write_str("unclassified"),
         }
     }
