@@ -135,6 +135,8 @@ fn compared(
         diff,
         balances: &[],
         claims: &BTreeMap::new(),
+        estimated_rows: None,
+        history: &[],
     };
     let range = RangeFacts {
         planned: &[partition.to_owned()],

@@ -10,6 +10,7 @@
 mod common;
 
 mod bad_input;
+mod bounds;
 mod corruptions;
 mod determinism;
 mod exercise;

@@ -1,8 +1,8 @@
 //! Checks that nobody has to declare: what a change rarely means to do to the columns that it names.
 //! They warn, and are silent where the spec says something about the same thing.
 
-use super::range::RangeFacts;
-use super::{ComparedPartition, Finding};
+use super::range::{ComparedPartition, RangeFacts};
+use super::{Basis, Finding};
 use crate::compare::is_of;
 use crate::metrics::{ColumnMetrics, Metrics};
 use crate::spec::{Checks, Expect};
@@ -32,7 +32,7 @@ pub(super) fn check_defaults(
             findings.extend(sum_moved(facts, column));
         }
     }
-    findings.into_iter().map(Finding::warning).collect()
+    findings.into_iter().map(|finding| finding.warning().on(Basis::Production)).collect()
 }
 
 /// Partitions with something to say, and the first of them.

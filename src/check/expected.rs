@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::range::RangeFacts;
-use super::{ClaimTallies, Finding, percent};
+use super::{Basis, ClaimTallies, Finding, percent};
 use crate::compare::{ColumnDiff, Diff, is_of};
 use crate::identity::Real;
 use crate::spec::{Count, Expect};
@@ -24,7 +24,7 @@ pub(super) fn check_expectations(
     findings.extend(value_claims(facts));
     findings.extend(net_changes(total, expect, facts.whole));
     findings.extend(identical(facts, expect));
-    findings
+    findings.into_iter().map(|finding| finding.on(Basis::Production)).collect()
 }
 
 /// Rows per partition and per batch against what production has, give or take what is allowed.

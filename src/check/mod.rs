@@ -3,6 +3,7 @@
 //! Checks that need one partition alone run already while it is computed, and again over the
 //! stored bytes; the others need the range.
 
+mod bounds;
 mod claims;
 mod defaults;
 mod expected;
@@ -12,6 +13,8 @@ mod suggest;
 mod values;
 
 use serde::{Deserialize, Serialize};
+
+use crate::spec::Checks;
 
 pub use claims::{ClaimMeter, ClaimTallies, ClaimTally, Claims};
 pub use partition::{PartitionFacts, check_partition};
@@ -29,6 +32,27 @@ pub enum Verdict {
     Warn,
     /// It does not hold.
     Fail,
+}
+
+/// What an expectation rests on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// It always holds of what is right.
+    #[default]
+    Always,
+    /// The spec says so.
+    Declared,
+    /// What production has.
+    Production,
+    /// What the plan says.
+    Plan,
+    /// What production had before.
+    History,
+    /// What the sources have.
+    Sources,
+    /// What the writer recorded.
+    Writer,
 }
 
 /// One check's result.
@@ -52,6 +76,12 @@ pub struct Finding {
     pub expected: String,
     /// What was observed.
     pub observed: String,
+    /// The bound alone, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<String>,
+    /// What the expectation rests on.
+    #[serde(default)]
+    pub basis: Basis,
 }
 
 impl Finding {
@@ -69,7 +99,17 @@ impl Finding {
             verdict: if holds { Verdict::Pass } else { Verdict::Fail },
             expected: expected.into(),
             observed: observed.into(),
+            bound: None,
+            basis: Basis::Always,
         }
+    }
+
+    fn bounded(self, basis: Basis, bound: impl Into<String>) -> Self {
+        Self { basis, bound: Some(bound.into()), ..self }
+    }
+
+    fn on(self, basis: Basis) -> Self {
+        Self { basis, ..self }
     }
 
     /// Of a rule that is a query for violating rows.
@@ -80,8 +120,24 @@ impl Finding {
         only_warns: bool,
         observed: String,
     ) -> Self {
-        let finding = Self::new(rule, holds, "no violating row", observed).in_partition(partition);
+        let finding = Self::new(rule, holds, "no violating row", observed)
+            .in_partition(partition)
+            .bounded(Basis::Declared, "no violating row");
         if only_warns { finding.warning() } else { finding }
+    }
+
+    /// Of a sample that was reconciled with a source.
+    pub(crate) fn of_sample(
+        partition: &str,
+        holds: bool,
+        expect: &str,
+        source: &str,
+        observed: String,
+    ) -> Self {
+        let expected = format!("of each row and its row of {source}: {expect}");
+        Self::new("sample", holds, expected, observed)
+            .in_partition(partition)
+            .bounded(Basis::Sources, "no row of which it is not true")
     }
 
     fn in_partition(mut self, name: &str) -> Self {
@@ -117,6 +173,21 @@ impl Finding {
             place = format!("{place} in batch {batch}");
         }
         format!("{place}: expected {}, observed {}", self.expected, self.observed)
+    }
+}
+
+impl Checks {
+    /// Failures of checks that the spec wants only to be warned of.
+    pub(crate) fn soften(&self, findings: Vec<Finding>) -> Vec<Finding> {
+        let is_soft = |finding: &Finding| {
+            let named = match &finding.column {
+                Some(column) => format!("{} {column}", finding.check),
+                None => finding.check.clone(),
+            };
+            self.warn.iter().any(|name| *name == named || *name == finding.check)
+        };
+        let each = findings.into_iter();
+        each.map(|finding| if is_soft(&finding) { finding.warning() } else { finding }).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DomainMetrics, Finding, OutsideMetrics};
+use super::{Basis, DomainMetrics, Finding, OutsideMetrics};
 use crate::metrics::Metrics;
 use crate::spec::Checks;
 
@@ -29,7 +29,8 @@ pub fn check_partition(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Fin
     findings.extend(null_rates(facts, declared));
     findings.extend(ranges(facts, declared));
     findings.extend(domains(facts));
-    findings.into_iter().map(|finding| finding.in_partition(facts.name)).collect()
+    let findings = findings.into_iter().map(|finding| finding.in_partition(facts.name)).collect();
+    declared.soften(findings)
 }
 
 fn coverage(facts: &PartitionFacts<'_>) -> Finding {
@@ -101,26 +102,23 @@ fn rows(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
     let rows = facts.metrics.rows;
     let mut findings = Vec::new();
     if let Some(min) = bounds.min {
-        findings.push(Finding::new(
-            "rows",
-            rows >= min,
-            format!("at least {min}"),
-            rows.to_string(),
-        ));
+        findings.push(
+            Finding::new("rows", rows >= min, format!("at least {min}"), rows.to_string())
+                .bounded(Basis::Declared, format!("at least {min}")),
+        );
     }
     if let Some(max) = bounds.max {
-        findings.push(Finding::new(
-            "rows",
-            rows <= max,
-            format!("at most {max}"),
-            rows.to_string(),
-        ));
+        findings.push(
+            Finding::new("rows", rows <= max, format!("at most {max}"), rows.to_string())
+                .bounded(Basis::Declared, format!("at most {max}")),
+        );
     }
     if let (Some(share), Some(before)) = (bounds.max_relative_change, facts.production_rows) {
         let change = rows.abs_diff(before) as f64;
         let holds = change <= share.0 * before as f64;
         let expected = format!("{before} in production, at most {share} of it more or fewer");
-        findings.push(Finding::new("rows", holds, expected, rows.to_string()));
+        let finding = Finding::new("rows", holds, expected, rows.to_string());
+        findings.push(finding.bounded(Basis::Production, share.to_string()));
     }
     findings
 }
@@ -134,7 +132,7 @@ fn null_rates(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
         let holds = column.nulls as f64 <= max.0 * facts.metrics.rows as f64;
         let observed = format!("{} of {} rows", column.nulls, facts.metrics.rows);
         let finding = Finding::new("null-rate", holds, format!("at most {max} null"), observed);
-        findings.push(finding.of_column(name));
+        findings.push(finding.of_column(name).bounded(Basis::Declared, max.to_string()));
     }
     findings
 }
@@ -161,7 +159,8 @@ fn ranges(facts: &PartitionFacts<'_>, declared: &Checks) -> Vec<Finding> {
             };
             let finding =
                 Finding::new("range", inside && nans == 0, format!("{words} {bound}"), observed);
-            findings.push(finding.of_column(name));
+            let bound = format!("{words} {bound}");
+            findings.push(finding.of_column(name).bounded(Basis::Declared, bound));
         }
     }
     findings
@@ -175,6 +174,7 @@ fn domains(facts: &PartitionFacts<'_>) -> Vec<Finding> {
         };
         Finding::new("domain", found.values == 0, "no value outside the declared ones", observed)
             .of_column(name)
+            .on(Basis::Declared)
     });
     each.collect()
 }

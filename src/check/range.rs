@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::bounds::check_bounds;
 use super::defaults::check_defaults;
 use super::expected::check_expectations;
-use super::{ClaimTallies, Finding};
+use super::{Basis, ClaimTallies, Finding};
 use crate::compare::{Diff, Equality};
 use crate::metrics::Metrics;
 use crate::spec::{Checks, Expect};
@@ -30,6 +31,10 @@ pub struct ComparedPartition<'a> {
     pub balances: &'a [(String, String)],
     /// What became of the claims about each difference.
     pub claims: &'a ClaimTallies,
+    /// Rows that the plan expects to read; none: it does not say.
+    pub estimated_rows: Option<u64>,
+    /// Production's partitions before it, the nearest last.
+    pub history: &'a [Metrics],
 }
 
 /// What is known of the range.
@@ -55,10 +60,11 @@ pub fn check_range(facts: &RangeFacts<'_>, declared: &Checks, expect: &Expect) -
     findings.extend(facts.partitions.iter().map(planned));
     findings.extend(check_expectations(facts, &total, expect));
     findings.extend(check_defaults(facts, declared, expect));
+    findings.extend(check_bounds(facts, declared));
     findings.extend(balances(facts, declared));
     findings.extend(null_rate_changes(facts, declared));
     findings.extend(sum_changes(facts, declared));
-    findings
+    declared.soften(findings)
 }
 
 /// The difference over the range.
@@ -77,13 +83,17 @@ fn coverage(facts: &RangeFacts<'_>) -> Finding {
         [first, ..] => format!("{} missing, first {first}", missing.len()),
     };
     Finding::new("coverage", missing.is_empty(), "a result for every planned partition", observed)
+        .on(Basis::Plan)
 }
 
 fn agreement(facts: &ComparedPartition<'_>) -> Finding {
-    let holds = facts.metrics == facts.recorded;
-    let observed = if holds { "the same".to_owned() } else { disagreement(facts) };
+    let stored = facts.metrics.plain();
+    let holds = &stored == facts.recorded;
+    let observed =
+        if holds { "the same".to_owned() } else { disagreement(&stored, facts.recorded) };
     Finding::new("writer-agrees", holds, "the stored bytes say what the writer recorded", observed)
         .in_partition(facts.partition)
+        .on(Basis::Writer)
 }
 
 /// Production has, and lacks, what it had and lacked when planned.
@@ -96,11 +106,12 @@ fn planned(facts: &ComparedPartition<'_>) -> Finding {
     // More or fewer rows are a matter of the comparison; coming and going is not.
     let holds = facts.planned_rows.is_some() == now.is_some();
     let expected = format!("production as planned: {}", words(facts.planned_rows));
-    Finding::new("as-planned", holds, expected, words(now)).in_partition(facts.partition)
+    Finding::new("as-planned", holds, expected, words(now))
+        .in_partition(facts.partition)
+        .on(Basis::Plan)
 }
 
-fn disagreement(facts: &ComparedPartition<'_>) -> String {
-    let (stored, recorded) = (facts.metrics, facts.recorded);
+fn disagreement(stored: &Metrics, recorded: &Metrics) -> String {
     if stored.rows != recorded.rows {
         return format!("{} rows stored, {} recorded", stored.rows, recorded.rows);
     }
@@ -126,7 +137,7 @@ fn balances(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {
                 format!("{source}, as the sources give"),
                 candidate,
             );
-            findings.push(finding.in_partition(partition.partition));
+            findings.push(finding.in_partition(partition.partition).on(Basis::Sources));
         }
     }
     findings
@@ -157,7 +168,7 @@ fn null_rate_changes(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> 
             expected,
             format!("{after} of {rows_after}"),
         );
-        findings.push(finding.of_column(name));
+        findings.push(finding.of_column(name).bounded(Basis::Production, most.to_string()));
     }
     findings
 }
@@ -182,7 +193,8 @@ fn sum_changes(facts: &RangeFacts<'_>, declared: &Checks) -> Vec<Finding> {
         };
         let expected =
             format!("{before}, at most {} of it more or less", bound.max_relative_change);
-        findings.push(Finding::new("sum", holds, expected, after.to_string()).of_column(name));
+        let finding = Finding::new("sum", holds, expected, after.to_string()).of_column(name);
+        findings.push(finding.bounded(Basis::Production, bound.max_relative_change.to_string()));
     }
     findings
 }

@@ -63,6 +63,12 @@ pub(super) async fn run(context: &Context, arguments: CheckArguments) -> Result<
         show::diff(&report.total),
         show::clusters(&report.clusters),
     );
+    let metrics: Vec<_> = report
+        .partitions
+        .values()
+        .map(|one| (&one.metrics, one.base.as_ref().map(|base| &base.metrics)))
+        .collect();
+    let text = text + &show::profiles(&metrics);
     let policy = dataset.policy(&dataset.head().await?).await?;
     let ledger = ledger_of(&dataset, &plan, &report, &policy).await?;
     let standing = Standing::of(&report, &ledger);

@@ -8,6 +8,7 @@ use crate::compare::{Diff, Example};
 use crate::explain::Cluster;
 use crate::identity::Real;
 use crate::ledger::Standing;
+use crate::metrics::{Metrics, Profile};
 
 /// Findings that are no pass, and how many there are of each verdict.
 pub(super) fn findings(findings: &[Finding]) -> String {
@@ -29,6 +30,53 @@ pub(super) fn findings(findings: &[Finding]) -> String {
         text += &format!("  … and {} more\n", all - MOST);
     }
     text
+}
+
+/// What was measured of columns on request, over all partitions: the candidate's and production's.
+pub(super) fn profiles(partitions: &[(&Metrics, Option<&Metrics>)]) -> String {
+    let mut columns: BTreeMap<&String, [Option<Profile>; 2]> = BTreeMap::new();
+    for (candidate, production) in partitions {
+        for (side, metrics) in [Some(*candidate), *production].into_iter().enumerate() {
+            for (name, column) in metrics.iter().flat_map(|metrics| &metrics.columns) {
+                let Some(profile) = &column.profile else { continue };
+                match &mut columns.entry(name).or_default()[side] {
+                    Some(held) => held.merge(profile),
+                    none => *none = Some(profile.clone()),
+                }
+            }
+        }
+    }
+    if columns.is_empty() {
+        return String::new();
+    }
+    let rows = columns.iter().flat_map(|(name, sides)| {
+        let sides = sides.iter().zip(["candidate", "production"]);
+        sides.filter_map(|(profile, side)| Some(profile_row(name, side, profile.as_ref()?)))
+    });
+    let headings = ["column", "side", "different", "5 %", "median", "95 %", "most frequent"];
+    format!("profile\n{}", table(&headings, rows))
+}
+
+fn profile_row(name: &str, side: &str, profile: &Profile) -> Vec<String> {
+    const MOST: usize = 3;
+    let quantile = |share| {
+        let value = profile.quantiles.as_ref().and_then(|quantiles| quantiles.quantile(share));
+        value.map_or("-".to_owned(), |value| format!("{value:.3}"))
+    };
+    let top = profile.top.as_ref().map_or("too many".to_owned(), |top| {
+        let each =
+            top.iter().take(MOST).map(|(value, count)| format!("{value} ({})", thousands(*count)));
+        each.collect::<Vec<_>>().join(", ")
+    });
+    vec![
+        name.to_owned(),
+        side.to_owned(),
+        format!("about {}", Real(profile.distinct.estimate())),
+        quantile(0.05),
+        quantile(0.5),
+        quantile(0.95),
+        top,
+    ]
 }
 
 /// What stands between a report and an approval.

@@ -125,9 +125,10 @@ pub fn disposition(change: &Digest, digest: &Digest) -> String {
     format!("{}/{digest}.json", dispositions(change))
 }
 
-/// The metrics of the files of a partition, by their identity.
-pub fn metrics(identity: &Digest) -> String {
-    format!("metrics/{identity}.json")
+/// The metrics of the files of a partition, by their identity; with profiles, by their columns too.
+pub fn metrics(identity: &Digest, profile: &str) -> String {
+    let dot = if profile.is_empty() { "" } else { "." };
+    format!("metrics/{identity}{dot}{profile}.json")
 }
 
 /// A candidate's data file.

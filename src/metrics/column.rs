@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounds::{Bounds, is_orderable};
 use super::float_sum::FloatSum;
+use super::profile::Profile;
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 
 /// A column's numbers; what does not apply to its type is absent.
@@ -44,6 +45,9 @@ pub struct ColumnMetrics {
     /// Of a part of nested values: how many of it there are, null or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
+    /// What was measured on request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 /// Sees one column.

@@ -11,10 +11,11 @@ mod digest;
 mod float_sum;
 mod keys;
 mod parts;
+mod profile;
 mod row_hash;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -26,6 +27,7 @@ pub use column::ColumnMetrics;
 pub use digest::ContentDigest;
 pub use float_sum::FloatSum;
 pub use keys::KeyMetrics;
+pub use profile::{Distinct, Profile, Quantiles};
 
 pub(crate) use bounds::value_text;
 pub(crate) use column::decimal_text;
@@ -36,6 +38,7 @@ use column::ColumnMeter;
 use digest::DigestMeter;
 use keys::KeyMeter;
 use parts::{parts, parts_of};
+use profile::ProfileMeter;
 
 /// What is known of a partition's rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +55,22 @@ pub struct Metrics {
     pub keys: KeyMetrics,
 }
 
+impl Metrics {
+    /// Without what was measured on request.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        let mut plain = self.clone();
+        plain.columns.values_mut().for_each(|column| column.profile = None);
+        plain
+    }
+
+    /// Whether each of some columns has a profile.
+    pub fn profiles(&self, columns: &BTreeSet<String>) -> bool {
+        let has = |name| self.columns.get(name).is_some_and(|column| column.profile.is_some());
+        columns.iter().all(has)
+    }
+}
+
 /// Sees batches, gives metrics.
 #[derive(Debug)]
 pub struct Meter {
@@ -62,6 +81,8 @@ pub struct Meter {
     parts: Vec<(usize, Vec<(String, ColumnMeter)>)>,
     digest: DigestMeter,
     keys: KeyMeter,
+    /// Of columns with a profile, by place.
+    profiles: Vec<(usize, ProfileMeter)>,
 }
 
 impl Meter {
@@ -89,8 +110,18 @@ impl Meter {
             parts,
             digest: DigestMeter::new(&schema)?,
             keys: KeyMeter::new(&schema, key)?,
+            profiles: Vec::new(),
             schema,
         })
+    }
+
+    /// Measures more of some columns: [`ColumnMetrics::profile`].
+    #[must_use]
+    pub fn profiling(mut self, columns: &BTreeSet<String>) -> Self {
+        let fields = self.schema.fields().iter().enumerate();
+        let places = fields.filter(|(_, field)| columns.contains(field.name()));
+        self.profiles = places.map(|(place, _)| (place, ProfileMeter::new())).collect();
+        self
     }
 
     /// Sees a batch.
@@ -108,6 +139,9 @@ impl Meter {
                 meter.update(&values)?;
             }
         }
+        for (place, meter) in &mut self.profiles {
+            meter.update(batch.column(*place))?;
+        }
         self.digest.update(batch)?;
         self.keys.update(batch)
     }
@@ -115,7 +149,11 @@ impl Meter {
     /// The metrics so far.
     pub fn metrics(&self) -> Metrics {
         let names = self.schema.fields().iter().map(|field| field.name().clone());
-        let columns = self.columns.iter().map(ColumnMeter::metrics);
+        let profile = |place| self.profiles.iter().find(|(profiled, _)| *profiled == place);
+        let columns = self.columns.iter().enumerate().map(|(place, meter)| ColumnMetrics {
+            profile: profile(place).map(|(_, meter)| meter.profile()),
+            ..meter.metrics()
+        });
         let parts = self.parts.iter().flat_map(|(_, parts)| parts);
         let parts = parts.map(|(path, meter)| (path.clone(), meter.metrics()));
         Metrics {

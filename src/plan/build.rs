@@ -162,7 +162,16 @@ pub(crate) fn agree(spec: &Spec, definition: &Definition) -> Result<Calendar> {
         .chain(checks.domain.keys().map(|name| ("checks.domain", name)))
         .chain(checks.range.keys().map(|name| ("checks.range", name)))
         .chain(checks.rules.columns().map(|name| ("checks.rules", name)))
-        .chain(spec.expect.net_change.keys().map(|name| ("expect.net_change", name)));
+        .chain(spec.expect.net_change.keys().map(|name| ("expect.net_change", name)))
+        .chain(checks.profile.iter().map(|name| ("checks.profile", name)))
+        .chain(checks.bound.iter().filter_map(|one| Some(("checks.bound", one.of.column()?))))
+        .chain(
+            checks
+                .sample
+                .iter()
+                .flat_map(|one| one.key.keys().chain(&one.by))
+                .map(|name| ("checks.sample", name)),
+        );
     for (place, name) in mentioned {
         if !names.contains(&name.as_str()) {
             return Err(Error::invalid(format!(

@@ -71,12 +71,31 @@ async fn check_rules(
     definition: &Definition,
     parameters: &Parameters,
 ) -> Result<()> {
+    if let Some((source, columns)) = rules
+        .contains
+        .iter()
+        .find(|(source, columns)| !tables.contains_key(*source) || columns.is_empty())
+    {
+        return Err(Error::invalid(format!(
+            "checks.rules.contains.{source} must name a declared source, and {} columns",
+            if columns.is_empty() { "some" } else { "its" }
+        ))
+        .hint("write contains.orders = { id = \"order_id\" }: the candidate's column and the source's"));
+    }
     if let Some((column, reference)) =
         rules.references.iter().find(|(_, one)| !tables.contains_key(&one.source))
     {
         return Err(Error::invalid(format!(
             "checks.rules.references.{column} names the source {:?}, which is not declared",
             reference.source
+        )));
+    }
+    if let Some(sample) =
+        spec.checks.sample.as_ref().filter(|one| !tables.contains_key(&one.source))
+    {
+        return Err(Error::invalid(format!(
+            "checks.sample names the source {:?}, which is not declared",
+            sample.source
         )));
     }
     let mut tables = tables.clone();
@@ -88,6 +107,11 @@ async fn check_rules(
         let query = Query::parse(&rule.sql, &rule.name)?;
         let prepared = Prepared::new(&query, &tables, parameters).await;
         prepared.map_err(|error| error.with("check", &rule.name))?;
+    }
+    if let Some(sample) = &spec.checks.sample {
+        let query = Query::parse(&sample.query(), "checks.sample")?;
+        let prepared = Prepared::new(&query, &tables, parameters).await;
+        prepared.map_err(|error| error.with("check", "checks.sample"))?;
     }
     Ok(())
 }

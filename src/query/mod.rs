@@ -12,6 +12,7 @@ mod order;
 mod parameters;
 mod pinned_table;
 mod prepared;
+mod sample_rank;
 mod session;
 mod time_kinds;
 

@@ -16,6 +16,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext, col, lit};
 
+use super::sample_rank::sample_rank;
 use super::{Parameters, PinnedTable, Query};
 use crate::error::{ErrorKind, Result, from_engine};
 
@@ -103,7 +104,9 @@ impl Session {
             .with_runtime_env(runtime)
             .with_default_features()
             .build();
-        Ok(Self { context: SessionContext::new_with_state(state) })
+        let context = SessionContext::new_with_state(state);
+        context.register_udf(sample_rank());
+        Ok(Self { context })
     }
 
     /// Makes a table known.

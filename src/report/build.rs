@@ -16,6 +16,7 @@ use crate::diff::{DiffOptions, spill_folder};
 use crate::error::Result;
 use crate::explain::{Cluster, Explanations};
 use crate::identity::{Digest, to_json};
+use crate::metrics::Metrics;
 use crate::plan::Plan;
 use crate::run::{RunState, check_dataset};
 use crate::storage::{Created, Stores};
@@ -86,7 +87,8 @@ pub async fn check(
         looked.push(one);
     }
     let clusters = (explained.finish()?, unexplained.finish()?);
-    let report = assemble(plan, (&candidate, digest), head.number(), looked, clusters)?;
+    let history = checker.history(plan.decides.checks.history()).await?;
+    let report = assemble(plan, (&candidate, digest), head.number(), (looked, history), clusters)?;
     let digest = Digest::of_json(&report)?;
     let path = layout::run_object(&plan.id, "reports", &digest);
     let (Created::New(_) | Created::Exists) =
@@ -114,11 +116,14 @@ fn assemble(
     plan: &Plan,
     (candidate, digest): (&Candidate, Digest),
     base_version: u64,
-    looked: Vec<Looked>,
+    (looked, history): (Vec<Looked>, BTreeMap<String, Vec<Metrics>>),
     (clusters, unexplained): (Vec<Cluster>, Vec<Cluster>),
 ) -> Result<Report> {
     let decides = &plan.decides;
     let planned = partitions_of(plan, candidate.scope)?;
+    let names = decides.partitions.iter().map(|partition| partition.interval.name.clone());
+    let estimates: BTreeMap<String, u64> =
+        names.zip(plan.estimates.iter().map(|estimate| estimate.rows)).collect();
     let facts: Vec<ComparedPartition<'_>> = looked
         .iter()
         .map(|one| ComparedPartition {
@@ -131,6 +136,8 @@ fn assemble(
             diff: &one.report.diff,
             balances: &one.balances,
             claims: &one.claims,
+            estimated_rows: estimates.get(&one.name).copied(),
+            history: history.get(&one.name).map(Vec::as_slice).unwrap_or_default(),
         })
         .collect();
     let range = RangeFacts {

@@ -151,7 +151,7 @@ impl Checker {
             production_rows: base.as_ref().map(|base| base.metrics.rows),
         };
         let mut findings = check_partition(&facts, &decides.checks);
-        findings.extend(self.violations(partition, record).await?);
+        findings.extend(decides.checks.soften(self.violations(partition, record).await?));
         // Once published, these files are production: their numbers need no second look then.
         self.keep(&identity_of(name, &record.files)?, metrics.clone()).await?;
         let balances = self.balances(partition, record).await?;
@@ -171,14 +171,16 @@ impl Checker {
     }
 
     /// A partition's rows, once its files' bytes are the recorded ones.
-    async fn rows(&self, files: &[DataFile]) -> Result<Rows> {
+    pub(super) async fn rows(&self, files: &[DataFile]) -> Result<Rows> {
         Ok(Rows::new(verified_table(&self.dataset, &self.schema, files).await?, true))
     }
 
     fn measured(&self, partition: &PlannedPartition, production: bool) -> Result<Measured> {
         let decides = &self.plan.decides;
         let column = &decides.definition.partition;
-        let meter = || Meter::new(viewed(&self.schema), &decides.key);
+        let profiled = decides.checks.profiled();
+        let meter =
+            || Ok::<_, Error>(Meter::new(viewed(&self.schema), &decides.key)?.profiling(&profiled));
         Ok(Measured {
             candidate: meter()?,
             values: ValueMeter::new(column, &partition.interval, &decides.checks.domain)?,
@@ -210,7 +212,8 @@ impl Checker {
         current: &Partition,
     ) -> Result<(Measured, BaseReport, Diff)> {
         let identity = current.identity()?;
-        let known = find_metrics(&self.dataset, &identity).await?;
+        let known =
+            find_metrics(&self.dataset, &identity, &self.plan.decides.checks.profiled()).await?;
         if let Some(metrics) =
             known.as_ref().filter(|known| known.content == record.metrics.content)
         {
@@ -248,7 +251,8 @@ impl Checker {
     /// depends on order is not said of them.
     async fn keep(&self, identity: &Digest, metrics: Metrics) -> Result<Metrics> {
         let metrics = Metrics { keys: KeyMetrics::default(), ..metrics };
-        store_metrics(&self.dataset, identity, &metrics).await?;
+        let profiled = self.plan.decides.checks.profiled();
+        store_metrics(&self.dataset, identity, &profiled, &metrics).await?;
         Ok(metrics)
     }
 }

@@ -4,7 +4,9 @@
 mod balance;
 mod build;
 mod decode;
+mod history;
 mod look;
+mod sample;
 mod saved;
 mod stored;
 mod violations;

@@ -1,5 +1,7 @@
 //! Metrics of a partition's files, kept so that they need not be decoded again.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::FORMAT;
@@ -18,9 +20,25 @@ struct StoredMetrics {
     metrics: Metrics,
 }
 
+/// Metrics with a profile of some columns are kept beside those without.
+fn path(identity: &Digest, profiled: &BTreeSet<String>) -> Result<String> {
+    if profiled.is_empty() {
+        return Ok(layout::metrics(identity, ""));
+    }
+    let columns = Digest::of_json(&("profile 1", profiled))?;
+    Ok(layout::metrics(identity, columns.short()))
+}
+
 /// The metrics of the files of an identity, when somebody has measured them.
-pub(super) async fn find_metrics(dataset: &Dataset, identity: &Digest) -> Result<Option<Metrics>> {
-    let path = layout::metrics(identity);
+///
+/// # Errors
+/// `Corrupt` when they are about other files.
+pub(super) async fn find_metrics(
+    dataset: &Dataset,
+    identity: &Digest,
+    profiled: &BTreeSet<String>,
+) -> Result<Option<Metrics>> {
+    let path = path(identity, profiled)?;
     let Some(bytes) = dataset.control().read(&path).await? else { return Ok(None) };
     let stored: StoredMetrics = from_json(&bytes, &path)?;
     if &stored.identity != identity {
@@ -35,11 +53,12 @@ pub(super) async fn find_metrics(dataset: &Dataset, identity: &Digest) -> Result
 pub(super) async fn store_metrics(
     dataset: &Dataset,
     identity: &Digest,
+    profiled: &BTreeSet<String>,
     metrics: &Metrics,
 ) -> Result<()> {
     let stored =
         StoredMetrics { format: FORMAT, identity: identity.clone(), metrics: metrics.clone() };
     let (Created::New(_) | Created::Exists) =
-        dataset.control().create(&layout::metrics(identity), to_json(&stored)?).await?;
+        dataset.control().create(&path(identity, profiled)?, to_json(&stored)?).await?;
     Ok(())
 }

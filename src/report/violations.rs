@@ -17,7 +17,7 @@ use crate::spec::{Severity, Violations};
 const EXAMPLES: usize = 5;
 
 impl Checker {
-    /// Runs every rule over a partition.
+    /// Runs every rule over a partition, and reconciles its sample.
     pub(super) async fn violations(
         &self,
         partition: &PlannedPartition,
@@ -25,7 +25,8 @@ impl Checker {
     ) -> Result<Vec<Finding>> {
         let decides = &self.plan.decides;
         let rules = decides.checks.rules.queries(&decides.key)?;
-        if rules.is_empty() {
+        let sample = decides.checks.sample.as_ref();
+        if rules.is_empty() && sample.is_none() {
             return Ok(Vec::new());
         }
         let bytes = usize::try_from(self.plan.terms.limits.memory.as_u64()).unwrap_or(usize::MAX);
@@ -53,6 +54,9 @@ impl Checker {
             let (rows, examples) = found.map_err(|error| error.with("check", &rule.name))?;
             findings.push(finding(rule, &partition.interval.name, rows, &examples));
         }
+        if let Some(sample) = sample {
+            findings.push(self.sample(&session, sample, partition).await?);
+        }
         Ok(findings)
     }
 }
@@ -76,7 +80,7 @@ async fn violating(
     Ok((rows, examples))
 }
 
-fn row_text(batch: &RecordBatch, row: usize) -> String {
+pub(super) fn row_text(batch: &RecordBatch, row: usize) -> String {
     let schema = batch.schema();
     let cells = schema.fields().iter().zip(batch.columns());
     let cells = cells.map(|(field, array)| format!("{}={}", field.name(), value_text(array, row)));

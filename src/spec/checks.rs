@@ -1,10 +1,11 @@
 //! What a spec declares about its candidate and about the difference to production.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::Rules;
+use super::bound::Reference;
+use super::{Bound, Quantity, Rules, Sample, Statistic};
 use crate::error::{Error, Result};
 use crate::identity::Real;
 
@@ -33,6 +34,18 @@ pub struct Checks {
     /// Checks that are queries for rows that should not be there.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub rules: Rules,
+    /// Bounds on numbers of partitions, batches or the range.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bound: Vec<Bound>,
+    /// A sample of rows that is reconciled with a source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Sample>,
+    /// Columns of which more is measured: different values, quantiles, the most frequent values.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub profile: BTreeSet<String>,
+    /// Declared checks whose failure only warns, by name: `rows`, `domain kind`.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub warn: BTreeSet<String>,
 }
 
 /// Bounds on a number of rows.
@@ -162,6 +175,43 @@ impl Expect {
 }
 
 impl Checks {
+    /// The names of the declared checks, with and without their columns.
+    fn names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let mut add = |check: &str, column: &str| {
+            names.insert(check.to_owned());
+            names.insert(format!("{check} {column}"));
+        };
+        self.null_rate.keys().for_each(|column| {
+            add("null-rate", column);
+            add("null-rate-change", column);
+        });
+        self.sum.keys().for_each(|column| add("sum", column));
+        self.domain.keys().for_each(|column| add("domain", column));
+        self.range.keys().for_each(|column| add("range", column));
+        names.extend(self.rows.map(|_| "rows".to_owned()));
+        names.extend(self.balance.iter().map(|balance| format!("balance {:?}", balance.name)));
+        names.extend(self.bound.iter().map(|bound| bound.of.to_string()));
+        names.extend(self.rules.queries(&[]).into_iter().flatten().map(|rule| rule.name));
+        names.extend(self.sample.as_ref().map(|_| "sample".to_owned()));
+        names
+    }
+
+    /// The columns of which more is measured.
+    pub fn profiled(&self) -> BTreeSet<String> {
+        let of_bounds = self.bound.iter().filter_map(|bound| match &bound.of {
+            Quantity::Column(Statistic::Distinct, column) => Some(column.clone()),
+            _ => None,
+        });
+        self.profile.iter().cloned().chain(of_bounds).collect()
+    }
+
+    /// How many partitions before a partition its bounds are about.
+    pub fn history(&self) -> usize {
+        let of_history = self.bound.iter().filter(|bound| bound.to == Some(Reference::History));
+        of_history.map(|bound| bound.history).max().unwrap_or(0)
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         if let Some(rows) = self.rows {
             ordered("rows", rows.min.map(|n| n as f64), rows.max.map(|n| n as f64))?;
@@ -172,6 +222,21 @@ impl Checks {
         }
         for (column, bounds) in &self.range {
             ordered(&format!("range.{column}"), bounds.min.map(|r| r.0), bounds.max.map(|r| r.0))?;
+        }
+        self.bound.iter().try_for_each(Bound::check)?;
+        if let Some(sample) = &self.sample {
+            sample.check()?;
+        }
+        let declared = self.names();
+        if let Some(unknown) = self.warn.iter().find(|name| !declared.contains(*name)) {
+            let declared: Vec<&str> = declared.iter().map(String::as_str).collect();
+            return Err(Error::invalid(format!(
+                "warn names {unknown:?}, which is no declared check"
+            ))
+            .hint(match declared.as_slice() {
+                [] => "declare a check first; what always runs cannot be weakened".to_owned(),
+                names => format!("the declared checks are {}", names.join(", ")),
+            }));
         }
         for (column, values) in &self.domain {
             if values.is_empty() {

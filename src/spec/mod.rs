@@ -3,10 +3,12 @@
 //! Reading a spec checks its form; whether the dataset, the sources and the SQL agree with it is
 //! the plan's business. Unknown keys are refused, and every error shows the line.
 
+mod bound;
 mod checks;
 mod limits;
 mod parameters;
 mod rules;
+mod sample;
 mod toml_text;
 mod window;
 
@@ -20,10 +22,13 @@ use crate::calendar::{Calendar, Every, Range, Span};
 use crate::compare::Equality;
 use crate::error::{Error, Result};
 
+pub use bound::{Bound, Per, Quantity, Reference as BoundReference, Statistic};
 pub use checks::{Balance, Bounds, Checks, Count, Expect, NullRate, RowBounds, SumBounds};
 pub use limits::Limits;
 pub use parameters::{Parameter, StoredParameter};
 pub use rules::{Direction, DistinctBounds, Drift, Reference, Rules, Severity, Violations};
+pub(crate) use sample::RANK;
+pub use sample::Sample;
 pub use toml_text::read_toml;
 pub use window::Window;
 

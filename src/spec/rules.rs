@@ -22,7 +22,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    fn is_fail(&self) -> bool {
+    pub(super) fn is_fail(&self) -> bool {
         *self == Self::Fail
     }
 }
@@ -95,6 +95,10 @@ pub struct Rules {
     /// A source that has each value.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub references: BTreeMap<String, Reference>,
+    /// By source, the columns of the candidate by those of the source: each of the source's rows is in
+    /// the candidate.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub contains: BTreeMap<String, BTreeMap<String, String>>,
     /// Bounds on the number of different values of a partition.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub distinct: BTreeMap<String, DistinctBounds>,
@@ -127,6 +131,7 @@ impl Rules {
             .iter()
             .chain(self.pattern.keys())
             .chain(self.references.keys())
+            .chain(self.contains.values().flat_map(BTreeMap::keys))
             .chain(self.distinct.keys())
             .chain(self.ordered.keys())
             .chain(self.freshness.keys())
@@ -168,6 +173,9 @@ impl Rules {
             );
             add(format!("references {column}"), sql);
         }
+        for (source, columns) in &self.contains {
+            add(format!("contains {source}"), contains_sql(source, columns));
+        }
         for (column, bounds) in &self.distinct {
             let c = quoted(column);
             let (min, max) =
@@ -204,6 +212,19 @@ impl Rules {
     }
 }
 
+/// The rows of a source whose key the candidate does not have.
+fn contains_sql(source: &str, columns: &BTreeMap<String, String>) -> String {
+    let theirs: Vec<String> = columns.values().map(|name| format!("s.{}", quoted(name))).collect();
+    let pairs =
+        columns.iter().map(|(ours, theirs)| format!("c.{} = s.{}", quoted(ours), quoted(theirs)));
+    format!(
+        "SELECT {theirs} FROM {source} s LEFT ANTI JOIN candidate c ON {pairs}",
+        theirs = theirs.join(", "),
+        source = quoted(source),
+        pairs = pairs.collect::<Vec<_>>().join(" AND "),
+    )
+}
+
 /// The population stability index over a column's most frequent values in production, the others
 /// together: `Σ (c − p) · ln(c / p)`, with shares of at least one in ten thousand.
 fn drift_sql(column: &str, max: Real) -> String {
@@ -228,7 +249,7 @@ fn drift_sql(column: &str, max: Real) -> String {
 }
 
 /// A column's name in SQL.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

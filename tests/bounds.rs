@@ -1,0 +1,299 @@
+//! Bounds on numbers of partitions, batches and the range; samples reconciled with a source; profiles.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::Lab;
+
+const DATASET: [&str; 2] = ["--dataset", "lake/sales"];
+
+/// Five of the ten days; the five before are history.
+fn lab() -> Lab {
+    let lab = Lab::ten_days();
+    lab.edit("specs/sales.toml", "2024-03-01", "2024-03-06");
+    lab.edit(
+        "specs/sales.toml",
+        "columns = [\"amount\"]",
+        "columns = [\"amount\", \"rate\", \"kind\"]",
+    );
+    lab.adopt("lake/sales", "day", "UTC").expect(0);
+    lab
+}
+
+/// The columns of the transform, where those of one day are others, and a condition.
+fn sql(column: &str, odd: &str, condition: &str) -> String {
+    let each = ["kind", "rate", "amount"].map(|name| {
+        if name == column {
+            format!("CASE WHEN day = DATE '2024-03-07' THEN {odd} ELSE {name} END AS {name}")
+        } else {
+            name.to_owned()
+        }
+    });
+    format!("SELECT day, id, {} FROM orders WHERE {condition}\n", each.join(", "))
+}
+
+fn plan(lab: &Lab, sql: &str, checks: &str) -> String {
+    fs::write(lab.path("specs/sales.sql"), sql).unwrap();
+    let spec = fs::read_to_string(lab.path("specs/sales.toml")).unwrap();
+    let spec = spec.split("[expect]").next().unwrap();
+    let expect = "[expect]\nremoved_rows = { max_fraction = 0.5 }\n";
+    fs::write(lab.path("specs/sales.toml"), format!("{spec}{expect}{checks}")).unwrap();
+    lab.plan("specs/sales.toml")
+}
+
+fn report(lab: &Lab, sql: &str, checks: &str) -> Value {
+    let plan = plan(lab, sql, checks);
+    let words = |verb| [verb, plan.as_str(), DATASET[0], DATASET[1], "--json"];
+    lab.run(&words("run")).expect(0);
+    lab.run(&words("check")).json()
+}
+
+/// The findings of a check, by verdict.
+fn findings(report: &Value, check: &str, basis: &str, verdict: &str) -> Vec<Value> {
+    let all = report["findings"].as_array().unwrap_or_else(|| panic!("{report}"));
+    let is_it =
+        |one: &&Value| one["check"] == check && one["basis"] == basis && one["verdict"] == verdict;
+    all.iter().filter(is_it).cloned().collect()
+}
+
+/// A bound with a transform that breaks it, on what it rests, where it breaks, and what is seen.
+type Broken = (&'static str, String, &'static str, &'static str, &'static str);
+
+fn broken_rows() -> Vec<Broken> {
+    let dropped = sql("", "", "NOT (day = DATE '2024-03-07' AND id % 10 = 3)");
+    vec![
+        ("of = \"rows\", to = \"plan\", within = 0", dropped.clone(), "plan", "2024-03-07", "1008"),
+        (
+            "of = \"rows\", to = \"production\", within = 0.01, per = \"batch\"",
+            dropped.clone(),
+            "production",
+            "batch 1",
+            "2108",
+        ),
+        ("of = \"rows\", min = 5700, per = \"range\"", dropped, "declared", "range", "5588"),
+        (
+            "of = \"rows\", to = \"history\", within = 0.2, history = 3",
+            sql("", "", "NOT (day = DATE '2024-03-07' AND id % 3 > 0)"),
+            "history",
+            "2024-03-07",
+            "374",
+        ),
+    ]
+}
+
+fn broken_columns() -> Vec<Broken> {
+    let fewer_kinds = sql("kind", "nullif(kind, 'kind 3')", "true");
+    let more_kinds = sql("kind", "kind || (id % 2)", "true");
+    vec![
+        (
+            "of = \"sum rate\", to = \"production\", within = 0.01",
+            sql("rate", "rate * 1.02", "true"),
+            "production",
+            "2024-03-07",
+            "",
+        ),
+        (
+            "of = \"mean rate\", to = \"history\", within = 0.05",
+            sql("rate", "rate * 1.2", "true"),
+            "history",
+            "2024-03-07",
+            "",
+        ),
+        (
+            "of = \"null-rate kind\", to = \"history\", within = 0.02",
+            fewer_kinds.clone(),
+            "history",
+            "2024-03-07",
+            "",
+        ),
+        (
+            "of = \"null-rate kind\", to = \"production\", within = 0.001, per = \"range\"",
+            fewer_kinds,
+            "production",
+            "range",
+            "",
+        ),
+        (
+            "of = \"min rate\", min = 0",
+            sql("rate", "rate - 1", "true"),
+            "declared",
+            "2024-03-07",
+            "-1",
+        ),
+        (
+            "of = \"max rate\", max = 14.2",
+            sql("rate", "rate + 1", "true"),
+            "declared",
+            "2024-03-07",
+            "15.14",
+        ),
+        (
+            "of = \"distinct kind\", min = 5, max = 5",
+            more_kinds.clone(),
+            "declared",
+            "2024-03-07",
+            "10",
+        ),
+        (
+            "of = \"distinct kind\", to = \"history\", within = 0.1",
+            more_kinds,
+            "history",
+            "2024-03-07",
+            "10",
+        ),
+    ]
+}
+
+#[test]
+fn bounds_hold_for_partitions_batches_and_the_range_against_what_they_name() {
+    let lab = lab();
+    let good = sql("", "", "true");
+    let place = |one: &Value| match (&one["partition"], &one["batch"]) {
+        (Value::String(name), _) => name.clone(),
+        (_, Value::Number(batch)) => format!("batch {batch}"),
+        _ => "range".to_owned(),
+    };
+    for (bound, bad, basis, where_, observed) in broken_rows().into_iter().chain(broken_columns()) {
+        let bad = &bad;
+        let check = bound.split('"').nth(1).unwrap().split(' ').next().unwrap();
+        let declared = format!("[checks]\nbound = [{{ {bound} }}]\n");
+        let right = report(&lab, &good, &declared);
+        assert_eq!(findings(&right, check, basis, "fail"), Vec::<Value>::new(), "{bound}");
+        assert!(!findings(&right, check, basis, "pass").is_empty(), "{bound}: {right}");
+        let wrong = findings(&report(&lab, bad, &declared), check, basis, "fail");
+        assert_eq!(wrong.iter().map(place).collect::<Vec<_>>(), [where_], "{bound}: {wrong:?}");
+        assert!(wrong[0]["observed"].as_str().unwrap().starts_with(observed), "{bound}: {wrong:?}");
+        assert!(wrong[0]["bound"].is_string(), "{wrong:?}");
+        let soft = declared.replace(" }]", ", severity = \"warn\" }]");
+        let soft = report(&lab, bad, &soft);
+        assert_eq!(findings(&soft, check, basis, "fail"), Vec::<Value>::new(), "{bound}");
+        assert_eq!(findings(&soft, check, basis, "warn").len(), 1, "{bound}");
+    }
+}
+
+#[test]
+fn bounds_and_warnings_that_mean_nothing_are_refused() {
+    let lab = lab();
+    for (checks, needle) in [
+        ("bound = [{ of = \"rows\" }]", "nothing is bounded"),
+        ("bound = [{ of = \"rows\", to = \"production\" }]", "belong together"),
+        ("bound = [{ of = \"sum rate\", to = \"plan\", within = 0.1 }]", "the plan expects rows"),
+        ("bound = [{ of = \"rows\", min = 2, max = 1 }]", "greater"),
+        ("bound = [{ of = \"median rate\", min = 2 }]", "null-rate COLUMN"),
+        ("bound = [{ of = \"sum nowhere\", min = 2 }]", "nowhere"),
+        ("warn = [\"unique-key\"]", "no declared check"),
+        ("profile = [\"nowhere\"]", "nowhere"),
+        ("sample = { source = \"nobody\", key = { id = \"id\" }, expect = \"true\" }", "nobody"),
+        (
+            "sample = { source = \"orders\", key = { id = \"nowhere\" }, expect = \"true\" }",
+            "nowhere",
+        ),
+        ("sample = { source = \"orders\", key = {}, expect = \"true\" }", "names no column"),
+        (
+            "sample = { source = \"orders\", key = { id = \"id\" }, expect = \"candidate.lost = 1\" }",
+            "lost",
+        ),
+        ("rules = { contains = { nobody = { id = \"id\" } } }", "nobody"),
+    ] {
+        let spec = fs::read_to_string(lab.path("specs/sales.toml")).unwrap();
+        let spec = spec.split("[checks]").next().unwrap();
+        fs::write(lab.path("specs/sales.toml"), format!("{spec}[checks]\n{checks}\n")).unwrap();
+        let said = lab.run(&["plan", "specs/sales.toml"]).expect(2).said();
+        assert!(said.contains(needle), "{checks}: {said}");
+    }
+}
+
+#[test]
+fn a_declared_check_may_only_warn() {
+    let lab = lab();
+    let checks = "[checks]\nrows = { max = 10 }\ndomain = { kind = [\"kind 1\"] }\nrange = { rate = { max = 1 } }\n";
+    let good = sql("", "", "true");
+    let plan = plan(&lab, &good, checks);
+    lab.run(&["run", &plan, DATASET[0], DATASET[1]]).expect(3);
+    let soft = format!("{checks}warn = [\"rows\", \"domain kind\", \"range\"]\n");
+    let report = report(&lab, &good, &soft);
+    assert_eq!(report["verdict"], "warn");
+    for check in ["rows", "domain", "range"] {
+        assert_eq!(findings(&report, check, "declared", "warn").len(), 5, "{check}");
+    }
+}
+
+#[test]
+fn a_sample_is_reconciled_with_its_source_and_is_the_same_each_time() {
+    let lab = lab();
+    let sample = |seed: u32| {
+        format!(
+            "[checks.sample]\nsource = \"orders\"\nkey = {{ id = \"id\" }}\nrows = 20\nby = [\"kind\"]\nseed = {seed}\n\
+             expect = \"candidate.amount = source.amount AND candidate.rate = source.rate\"\n"
+        )
+    };
+    let right = report(&lab, &sql("", "", "true"), &sample(1));
+    let all = findings(&right, "sample", "sources", "pass");
+    // Five kinds and null.
+    assert!(
+        all.len() == 5 && all.iter().all(|one| one["observed"] == "true of all 120 rows"),
+        "{all:?}"
+    );
+    let bad = sql("rate", "CASE WHEN id % 2 = 0 THEN rate + 1 ELSE rate END", "true");
+    let told = |seed| {
+        let wrong = findings(&report(&lab, &bad, &sample(seed)), "sample", "sources", "fail");
+        assert_eq!(wrong.len(), 1);
+        assert_eq!(wrong[0]["partition"], "2024-03-07");
+        wrong[0]["observed"].as_str().unwrap().to_owned()
+    };
+    let first = told(1);
+    assert!(
+        first.starts_with("of 120 rows 0 not in the source and ") && first.contains("id=6"),
+        "{first}"
+    );
+    let wrong: u64 = first.split(' ').nth(9).unwrap().parse().unwrap();
+    assert!((30..=90).contains(&wrong), "{first}");
+    assert_eq!(told(1), first);
+    assert_ne!(told(2), first);
+    // Rows that the source does not have.
+    let spec = sample(1)
+        .replace("id = \"id\"", "amount = \"id\"")
+        .replace("candidate.amount = source.amount AND", "");
+    let lost = findings(&report(&lab, &sql("", "", "true"), &spec), "sample", "sources", "fail");
+    assert_eq!(lost.len(), 5);
+    assert!(lost[0]["observed"].as_str().unwrap().contains("is not in the source"), "{lost:?}");
+}
+
+#[test]
+fn every_row_of_a_source_must_be_in_the_candidate_where_that_is_declared() {
+    let lab = lab();
+    let rule = "[checks.rules.contains]\norders = { id = \"id\" }\n";
+    let right = report(&lab, &sql("", "", "true"), rule);
+    assert_eq!(findings(&right, "contains orders", "declared", "pass").len(), 5);
+    let dropped = report(&lab, &sql("", "", "id <> 60007"), rule);
+    let wrong = findings(&dropped, "contains orders", "declared", "fail");
+    assert_eq!(wrong.len(), 1);
+    assert_eq!(
+        (&wrong[0]["partition"], &wrong[0]["observed"]),
+        (&"2024-03-07".into(), &"1, such as id=60007".into())
+    );
+}
+
+#[test]
+fn profiles_are_measured_on_request_on_both_sides() {
+    let lab = lab();
+    let spec = "[checks]\nprofile = [\"kind\", \"rate\"]\n";
+    let found = report(&lab, &sql("kind", "'other'", "true"), spec);
+    let kind = |side: &Value| side["metrics"]["columns"]["kind"]["profile"]["top"].clone();
+    let day = &found["partitions"]["2024-03-07"];
+    assert_eq!(kind(day), serde_json::json!([["other", 1120]]));
+    assert_eq!(kind(&day["base"]).as_array().unwrap().len(), 5);
+    assert!(day["metrics"]["columns"]["amount"].get("profile").is_none());
+    assert_eq!(findings(&found, "writer-agrees", "writer", "fail"), Vec::<Value>::new());
+    let plan = plan(&lab, &sql("kind", "'other'", "true"), spec);
+    let said = lab.run(&["check", &plan, DATASET[0], DATASET[1]]).stdout;
+    let line = |side: &str| {
+        said.lines().find(|line| line.trim_start().starts_with(&format!("kind    {side}"))).unwrap()
+    };
+    assert!(
+        line("candidate").contains("about 6") && line("candidate").contains("other (1,120)"),
+        "{said}"
+    );
+    assert!(line("production").contains("about 5"), "{said}");
+}
