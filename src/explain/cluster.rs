@@ -16,6 +16,9 @@ use crate::metrics::{FloatSum, RowHasher};
 const EXAMPLES_HERE: usize = 2;
 const EXAMPLES: usize = 6;
 
+/// What rows have in common that is told in a line.
+const SEGMENTS_TOLD: usize = 3;
+
 /// Differences with one explanation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,9 +72,13 @@ impl Cluster {
             None => self.pattern.to_string(),
         };
         if !self.segment.is_empty() {
+            let each = self.segment.iter().take(SEGMENTS_TOLD);
             let parts: Vec<String> =
-                self.segment.iter().map(|(column, value)| format!("{column} = {value}")).collect();
+                each.map(|(column, value)| format!("{column} = {value}")).collect();
             text += &format!(" where {}", parts.join(" and "));
+            if self.segment.len() > SEGMENTS_TOLD {
+                text += " and more";
+            }
         }
         text
     }
