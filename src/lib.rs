@@ -12,6 +12,7 @@ pub mod diff;
 pub mod env;
 pub mod error;
 pub mod explain;
+pub mod export;
 pub mod identity;
 pub mod key;
 pub mod ledger;

@@ -111,6 +111,15 @@ impl ClaimMeter {
     /// # Errors
     /// `Failed` when a condition cannot be computed.
     pub fn see(&mut self, piece: &Piece) -> Result<()> {
+        let rest = self.unexplained(piece)?;
+        self.unexplained.see(&rest)
+    }
+
+    /// The part of a piece that no claim explains.
+    ///
+    /// # Errors
+    /// `Failed` when a condition cannot be computed.
+    pub fn unexplained(&mut self, piece: &Piece) -> Result<Piece> {
         let mut rest = Piece::default();
         for changed in &piece.changed {
             rest.changed.extend(self.see_changed(changed)?);
@@ -121,7 +130,7 @@ impl ClaimMeter {
         if !self.claims.rows_may_come {
             rest.only_candidate.clone_from(&piece.only_candidate);
         }
-        self.unexplained.see(&rest)
+        Ok(rest)
     }
 
     /// The part of changed rows that no claim explains.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use arrow::array::RecordBatch;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::answer::{Answer, table, thousands};
@@ -10,9 +11,13 @@ use super::context::Context;
 use super::{exit, show};
 use crate::dataset::{Dataset, Policy};
 use crate::error::{Error, Result};
+use crate::explain::Cluster;
+use crate::export::Export;
 use crate::identity::Real;
 use crate::ledger::{Discrepancy, DisposeOutcome, State, dispose, export, ledger_of};
+use crate::metrics::value_text;
 use crate::plan::Plan;
+use crate::report::cluster_rows;
 
 #[derive(Debug, Args)]
 pub(super) struct LedgerArguments {
@@ -51,6 +56,12 @@ struct ExplainArguments {
     /// One batch, counted from 1; else the whole run
     #[arg(long)]
     batch: Option<usize>,
+    /// Show so many of its rows, read again; else the examples of the report
+    #[arg(long, value_name = "N")]
+    rows: Option<usize>,
+    /// Write all its rows to a new file: .parquet or .csv
+    #[arg(long, value_name = "FILE", conflicts_with = "rows")]
+    export: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -159,8 +170,11 @@ pub(super) fn listed(ledger: &[Discrepancy]) -> String {
 }
 
 async fn explain(context: &Context, arguments: ExplainArguments) -> Result<Answer> {
-    let (_, plan, _, ledger) = opened(context, &arguments.plan, arguments.batch).await?;
-    let one = chosen(&ledger, &[arguments.id])?.remove(0);
+    let found = current(context, &arguments.plan, arguments.batch).await?;
+    let policy = found.dataset.policy(&found.head).await?;
+    let ledger = ledger_of(&found.dataset, &found.plan, &found.report, &policy).await?;
+    let plan = &found.plan;
+    let one = chosen(&ledger, std::slice::from_ref(&arguments.id))?.remove(0);
     let cluster = &one.cluster;
     let mut text = format!(
         "{} {}\n  {} values in {} partitions, {} to {}; owner of the change: {}\n",
@@ -189,10 +203,61 @@ async fn explain(context: &Context, arguments: ExplainArguments) -> Result<Answe
             );
         }
     }
-    text += &show::examples(
-        cluster.examples.iter().map(|example| (Some(example.partition.as_str()), &example.row)),
-    );
-    Answer::new(text, &one)
+    let mut value = serde_json::to_value(&one)
+        .map_err(|error| Error::internal("write a discrepancy as JSON").because(error))?;
+    if arguments.rows.is_some() || arguments.export.is_some() {
+        let (told, rows) = read_again(context, &found, cluster, &arguments).await?;
+        text += &told;
+        value["rows"] = rows;
+    } else {
+        text += &show::examples(
+            cluster.examples.iter().map(|example| (Some(example.partition.as_str()), &example.row)),
+        );
+    }
+    Answer::new(text, &value)
+}
+
+/// A discrepancy's rows as a table and as JSON, or in a file.
+async fn read_again(
+    context: &Context,
+    found: &CurrentReport,
+    cluster: &Cluster,
+    arguments: &ExplainArguments,
+) -> Result<(String, serde_json::Value)> {
+    let mut export = arguments.export.as_deref().map(Export::create).transpose()?;
+    let most = arguments.rows.unwrap_or(usize::MAX);
+    let (mut written, mut headings, mut lines) = (0, Vec::new(), Vec::new());
+    let mut see = |rows: RecordBatch| {
+        if let Some(export) = &mut export {
+            export.write(&rows)?;
+            written += rows.num_rows();
+            return Ok(true);
+        }
+        headings = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
+        for row in 0..rows.num_rows().min(most - lines.len()) {
+            lines.push(rows.columns().iter().map(|array| value_text(array, row)).collect());
+        }
+        Ok(lines.len() < most)
+    };
+    let about = (&found.report, cluster);
+    cluster_rows(&context.stores, &found.dataset, &found.plan, about, &mut see).await?;
+    if let (Some(export), Some(file)) = (export, &arguments.export) {
+        export.close()?;
+        let text = format!("{} rows written to {}\n", thousands(written as u64), file.display());
+        return Ok((text, serde_json::json!(written)));
+    }
+    let rows: Vec<serde_json::Value> = lines
+        .iter()
+        .map(|line: &Vec<String>| {
+            headings
+                .iter()
+                .cloned()
+                .zip(line.iter().cloned().map(serde_json::Value::String))
+                .collect()
+        })
+        .collect();
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    Ok((table(&headings, lines), serde_json::json!(rows)))
 }
 
 /// The discrepancies that words mean.

@@ -1,14 +1,13 @@
 //! The ledger as a table, for other tools.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use parquet::arrow::ArrowWriter;
 
 use super::Discrepancy;
-use crate::error::{Error, ErrorKind, Result, from_arrow};
+use crate::error::{ErrorKind, Result, from_arrow};
+use crate::export::Export;
 
 /// Writes a ledger as Parquet or CSV, by the file's ending.
 ///
@@ -20,32 +19,9 @@ use crate::error::{Error, ErrorKind, Result, from_arrow};
 /// # Errors
 /// `Invalid` for another ending, or a file that cannot be written or exists.
 pub fn export(ledger: &[Discrepancy], file: &Path) -> Result<()> {
-    let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    let cannot = |error: &dyn std::fmt::Display| {
-        Error::invalid("the export cannot be written")
-            .with("file", file.display())
-            .because(error.to_string())
-    };
-    if !matches!(ending, "parquet" | "csv") {
-        return Err(
-            Error::invalid("an export ends in .parquet or .csv").with("file", file.display())
-        );
-    }
-    let out = File::create_new(file).map_err(|error| cannot(&error))?;
-    if ending == "parquet" {
-        let table = table(ledger)?;
-        let mut writer =
-            ArrowWriter::try_new(out, table.schema(), None).map_err(|error| cannot(&error))?;
-        writer.write(&table).map_err(|error| cannot(&error))?;
-        writer.close().map_err(|error| cannot(&error))?;
-        return Ok(());
-    }
-    let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(HEADINGS).map_err(|error| cannot(&error))?;
-    for one in ledger {
-        writer.write_record(cells(one)).map_err(|error| cannot(&error))?;
-    }
-    writer.flush().map_err(|error| cannot(&error))
+    let mut out = Export::create(file)?;
+    out.write(&table(ledger)?)?;
+    out.close()
 }
 
 const HEADINGS: [&str; 14] = [

@@ -5,13 +5,14 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use tempfile::TempDir;
 
 use super::look::{Checker, Looked};
 use super::{FORMAT, Report};
 use crate::candidate::{Candidate, Scope, freeze, partitions_of};
 use crate::check::{Claims, ComparedPartition, RangeFacts, check_range, verdict};
 use crate::compare::Diff;
-use crate::dataset::{Dataset, layout};
+use crate::dataset::{Dataset, Version, layout};
 use crate::diff::{DiffOptions, spill_folder};
 use crate::error::Result;
 use crate::explain::{Cluster, Explanations};
@@ -42,24 +43,7 @@ pub async fn check(
     let head = dataset.head().await?;
     check_dataset(plan, &head)?;
     let spill = spill_folder()?;
-    let checker = Checker {
-        stores: Arc::clone(stores),
-        dataset: dataset.clone(),
-        plan: plan.clone(),
-        schema: plan.decides.definition.file_schema()?,
-        production: dataset.partitions(&head).await?,
-        options: DiffOptions {
-            key: plan.decides.key.clone(),
-            equality: plan.decides.compare.clone(),
-            memory: share_of_memory(plan),
-            spill: (spill.path().to_owned(), plan.terms.limits.spill.as_u64()),
-        },
-        claims: Arc::new(Claims::new(
-            &plan.decides.expect,
-            &plan.decides.changed_columns,
-            &plan.decides.definition.file_schema()?,
-        )?),
-    };
+    let checker = checker(stores, dataset, plan, &head, &spill).await?;
     let checker = Arc::new(checker);
     let batches = batch_numbers(plan)?;
     let looks: Vec<_> = plan
@@ -94,6 +78,34 @@ pub async fn check(
     let (Created::New(_) | Created::Exists) =
         dataset.control().create(&path, to_json(&report)?).await?;
     Ok((report, digest))
+}
+
+/// What looking at a plan's partitions needs.
+pub(super) async fn checker(
+    stores: &Arc<Stores>,
+    dataset: &Dataset,
+    plan: &Plan,
+    head: &Version,
+    spill: &TempDir,
+) -> Result<Checker> {
+    Ok(Checker {
+        stores: Arc::clone(stores),
+        dataset: dataset.clone(),
+        plan: plan.clone(),
+        schema: plan.decides.definition.file_schema()?,
+        production: dataset.partitions(head).await?,
+        options: DiffOptions {
+            key: plan.decides.key.clone(),
+            equality: plan.decides.compare.clone(),
+            memory: share_of_memory(plan),
+            spill: (spill.path().to_owned(), plan.terms.limits.spill.as_u64()),
+        },
+        claims: Arc::new(Claims::new(
+            &plan.decides.expect,
+            &plan.decides.changed_columns,
+            &plan.decides.definition.file_schema()?,
+        )?),
+    })
 }
 
 /// What one partition may hold to sort a side: both sides of several partitions share the limit.

@@ -257,7 +257,7 @@ impl Checker {
     }
 }
 
-fn as_conflict(error: Error, current: &Partition) -> Error {
+pub(super) fn as_conflict(error: Error, current: &Partition) -> Error {
     if error.kind() == ErrorKind::Corrupt { conflict(error, current) } else { error }
 }
 

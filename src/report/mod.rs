@@ -6,6 +6,7 @@ mod build;
 mod decode;
 mod history;
 mod look;
+mod rows;
 mod sample;
 mod saved;
 mod stored;
@@ -24,6 +25,7 @@ use crate::metrics::Metrics;
 
 pub use build::{CheckProgress, check};
 pub(crate) use decode::{decode_partition, production_table, verified_table};
+pub use rows::cluster_rows;
 pub use saved::{current_report, find_report};
 pub(crate) use saved::{moved, reports_about};
 
