@@ -125,23 +125,6 @@ fn an_unexplained_difference_blocks_until_an_owner_accepts_it_and_carries_over_w
     // Rows side by side.
     let shown = lab.run(&with(&["ledger", "explain", &id, &plan])).expect(0).said();
     assert!(shown.contains("rate: sign turned") && shown.contains("2024-03-10"), "{shown}");
-    // All its rows, read again: as many as were counted, and each turned.
-    let values = discrepancies[0]["cluster"]["values"].as_u64().unwrap();
-    let words = ["ledger", "explain", &id, &plan, "--rows", "7", "--json"];
-    let rows = lab.run(&with(&words)).expect(0).json()["rows"].as_array().unwrap().clone();
-    assert_eq!(rows.len(), 7);
-    for row in &rows {
-        let number = |side: &str| row[side].as_str().unwrap().parse::<f64>().unwrap();
-        assert!(number("production") == -number("candidate") && row["id"].is_string(), "{row}");
-    }
-    lab.run(&with(&["ledger", "explain", &id, &plan, "--export", "rows.parquet"])).expect(0);
-    let turned = lab.python("count_turned.py", &["rows.parquet", "lake/sales"]);
-    assert_eq!(turned.trim(), format!("{values} {values}"));
-    lab.run(&with(&["ledger", "explain", &id, &plan, "--export", "rows.parquet"])).expect(2);
-    lab.run(&with(&["ledger", "explain", &id, &plan, "--export", "rows.csv"])).expect(0);
-    let csv = fs::read_to_string(lab.path("rows.csv")).unwrap();
-    assert!(csv.starts_with("partition,id,production,candidate\n"), "{csv}");
-    assert_eq!(csv.lines().count() as u64, values + 1);
     // Only an owner, and only with a reason.
     let accept = [
         "ledger",
@@ -391,4 +374,30 @@ fn a_sum_of_changes_with_nulls_in_it_is_not_proved() {
     let finding = finding(&report, "net-change");
     assert_eq!(finding["verdict"], "fail");
     assert!(finding["observed"].as_str().unwrap().contains("no number"), "{finding}");
+}
+
+#[test]
+fn all_rows_of_a_discrepancy_are_read_again_as_many_as_were_counted() {
+    let lab = lab(TWO_CHANGES, "");
+    let plan = run(&lab);
+    let report = check(&lab, &plan, 3);
+    let discrepancies = report["discrepancies"].as_array().unwrap();
+    let id = discrepancies[0]["id"].as_str().unwrap().to_owned();
+    // All its rows, read again: as many as were counted, and each turned.
+    let values = discrepancies[0]["cluster"]["values"].as_u64().unwrap();
+    let words = ["ledger", "explain", &id, &plan, "--rows", "7", "--json"];
+    let rows = lab.run(&with(&words)).expect(0).json()["rows"].as_array().unwrap().clone();
+    assert_eq!(rows.len(), 7);
+    for row in &rows {
+        let number = |side: &str| row[side].as_str().unwrap().parse::<f64>().unwrap();
+        assert!(number("production") == -number("candidate") && row["id"].is_string(), "{row}");
+    }
+    lab.run(&with(&["ledger", "explain", &id, &plan, "--export", "rows.parquet"])).expect(0);
+    let turned = lab.python("count_turned.py", &["rows.parquet", "lake/sales"]);
+    assert_eq!(turned.trim(), format!("{values} {values}"));
+    lab.run(&with(&["ledger", "explain", &id, &plan, "--export", "rows.parquet"])).expect(2);
+    lab.run(&with(&["ledger", "explain", &id, &plan, "--export", "rows.csv"])).expect(0);
+    let csv = fs::read_to_string(lab.path("rows.csv")).unwrap();
+    assert!(csv.starts_with("partition,id,production,candidate\n"), "{csv}");
+    assert_eq!(csv.lines().count() as u64, values + 1);
 }
