@@ -74,9 +74,7 @@ fn extremes(array: &ArrayRef) -> Extremes {
             return Ok(Some((least, greatest)));
         }
         DataType::Utf8View => {
-            let values = array.as_string_view();
-            let found = min_string_view(values).zip(max_string_view(values));
-            return Ok(found.map(|(least, greatest)| (one_text(least), one_text(greatest))));
+            return Ok(text_extremes(array.as_string_view()));
         }
         DataType::Utf8 => {
             let values = array.as_string::<i32>();
@@ -92,6 +90,33 @@ fn extremes(array: &ArrayRef) -> Extremes {
             Ok(Some((array.slice(least, 1), array.slice(greatest, 1))))
         }
     }
+}
+
+/// Texts of up to 12 bytes lie in their views, and compare as integers.
+fn text_extremes(values: &StringViewArray) -> Option<(ArrayRef, ArrayRef)> {
+    let key = StringViewArray::inline_key_fast;
+    let are_short = values.views().iter().all(|view| *view & 0xffff_ffff <= 12);
+    if values.null_count() > 0 || !are_short {
+        let found = min_string_view(values).zip(max_string_view(values));
+        return found.map(|(least, greatest)| (one_text(least), one_text(greatest)));
+    }
+    let (mut least, mut greatest) = (*values.views().first()?, *values.views().first()?);
+    let (mut least_key, mut greatest_key) = (key(least), key(greatest));
+    for view in values.views() {
+        let here = key(*view);
+        if here < least_key {
+            (least, least_key) = (*view, here);
+        }
+        if here > greatest_key {
+            (greatest, greatest_key) = (*view, here);
+        }
+    }
+    let one = |view: u128| -> ArrayRef {
+        let bytes = view.to_le_bytes();
+        let length = usize::try_from(view & 0xffff_ffff).unwrap_or(0).min(12);
+        one_text(std::str::from_utf8(&bytes[4..4 + length]).unwrap_or_default())
+    };
+    Some((one(least), one(greatest)))
 }
 
 fn one_text(text: &str) -> ArrayRef {

@@ -1,14 +1,17 @@
 //! A hash of each row: the cells of its values, summed and mixed. The rules are those of
 //! [`super::digest`].
 
-use arrow::array::{Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, RecordBatch};
+use arrow::array::{
+    Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, PrimitiveArray, RecordBatch,
+    StringViewArray,
+};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    DataType, Date32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema, TimeUnit,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    DataType, Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Schema, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
 };
 
-use super::words::{NULL, Words, class_of, float, push_values, words_of};
+use super::words::{NULL, Words, class_of, float, push_values, signed, split, words_of};
 use crate::error::Result;
 
 /// An odd constant (the golden ratio) for the row's second word.
@@ -81,6 +84,8 @@ fn add_column(
             let words = array.as_primitive::<Float64Type>().values().iter();
             add_narrow(words.map(|value| (float(*value).0, false)), array.nulls(), seed, rows);
         }
+        DataType::Decimal128(..) => add_decimals(array.as_primitive(), seed, rows),
+        DataType::Utf8View => add_texts(array.as_string_view(), seed, rows),
         _ => {
             values.clear();
             push_values(array, values)?;
@@ -104,6 +109,31 @@ where
     add_narrow(values, array.nulls(), seed, rows);
 }
 
+/// Cells of values of 64 bits.
+#[derive(Debug, Clone, Copy)]
+struct Narrow {
+    seed: Words,
+    positive: Words,
+    negative: Words,
+}
+
+impl Narrow {
+    fn new(seed: Words) -> Self {
+        let high = |word: u64| {
+            let second = word.wrapping_add(seed.1.rotate_left(32));
+            Words(mix(word ^ seed.0.rotate_left(32)), mix(second))
+        };
+        Self { seed, positive: high(0), negative: high(u64::MAX) }
+    }
+
+    #[inline]
+    fn cell(self, low: u64, is_negative: bool) -> Words {
+        let high = if is_negative { self.negative } else { self.positive };
+        let seed = self.seed;
+        Words(mix(low ^ seed.0).wrapping_add(high.0), mix(low.wrapping_add(seed.1)) ^ high.1)
+    }
+}
+
 /// Adds values of 64 bits: the high word is one of two, so its half of the cell is known.
 #[inline]
 fn add_narrow(
@@ -112,14 +142,8 @@ fn add_narrow(
     seed: Words,
     rows: &mut [Words],
 ) {
-    let high = |word: u64| {
-        Words(mix(word ^ seed.0.rotate_left(32)), mix(word.wrapping_add(seed.1.rotate_left(32))))
-    };
-    let (positive, negative) = (high(0), high(u64::MAX));
-    let cell_of = |low: u64, is_negative: bool| {
-        let high = if is_negative { negative } else { positive };
-        Words(mix(low ^ seed.0).wrapping_add(high.0), mix(low.wrapping_add(seed.1)) ^ high.1)
-    };
+    let narrow = Narrow::new(seed);
+    let cell_of = |low, is_negative| narrow.cell(low, is_negative);
     match nulls.filter(|nulls| nulls.null_count() > 0) {
         None => {
             for (row, (low, is_negative)) in rows.iter_mut().zip(values) {
@@ -133,6 +157,59 @@ fn add_narrow(
             }
         }
     }
+}
+
+/// Adds decimals: nearly all of them fit into 64 bits, whose high word is one of two.
+fn add_decimals(array: &PrimitiveArray<Decimal128Type>, seed: Words, rows: &mut [Words]) {
+    let narrow = Narrow::new(seed);
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    let null = cell(NULL, seed);
+    for (at, (row, value)) in rows.iter_mut().zip(array.values()).enumerate() {
+        let Words(low, high) = signed(*value);
+        let of_value = match high {
+            _ if nulls.is_some_and(|nulls| nulls.is_null(at)) => null,
+            0 => narrow.cell(low, false),
+            u64::MAX => narrow.cell(low, true),
+            _ => cell(Words(low, high), seed),
+        };
+        add(row, of_value);
+    }
+}
+
+/// Cells kept of short texts: columns of few different ones are common.
+const KEPT: usize = 256;
+
+/// Adds texts. Those of up to 12 bytes lie in their views, so that the same view is the same text.
+fn add_texts(array: &StringViewArray, seed: Words, rows: &mut [Words]) {
+    let mut kept = [(0_u128, Words(0, 0)); KEPT];
+    // A view of zeros is the empty text.
+    kept[0].1 = cell(words_of(b""), seed);
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    let null = cell(NULL, seed);
+    for (at, (row, view)) in rows.iter_mut().zip(array.views()).enumerate() {
+        if nulls.is_some_and(|nulls| nulls.is_null(at)) {
+            add(row, null);
+            continue;
+        }
+        let place = kept_place(*view);
+        let (known, of_known) = kept[place];
+        if known == *view {
+            add(row, of_known);
+            continue;
+        }
+        let of_value = cell(words_of(array.value(at).as_bytes()), seed);
+        if *view & 0xffff_ffff <= 12 {
+            kept[place] = (*view, of_value);
+        }
+        add(row, of_value);
+    }
+}
+
+/// Where a view's cell is kept.
+#[inline]
+fn kept_place(view: u128) -> usize {
+    let Words(low, high) = split(view);
+    usize::try_from((low ^ high).wrapping_mul(K) >> 56).unwrap_or(0)
 }
 
 #[inline]
@@ -154,4 +231,53 @@ fn cell(value: Words, seed: Words) -> Words {
         mix(value.0 ^ seed.0).wrapping_add(mix(value.1 ^ seed.0.rotate_left(32))),
         mix(value.0.wrapping_add(seed.1)) ^ mix(value.1.wrapping_add(seed.1.rotate_left(32))),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Decimal128Array, Decimal256Array, StringArray};
+    use arrow::datatypes::{Field, i256};
+
+    use super::*;
+
+    fn hashes(array: ArrayRef) -> Vec<u128> {
+        let field = Field::new("c", array.data_type().clone(), true);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![array]).unwrap();
+        let mut found = Vec::new();
+        RowHasher::new(&schema).unwrap().hash(&batch, |hash| found.push(hash)).unwrap();
+        found
+    }
+
+    #[test]
+    fn a_text_has_one_hash_whether_it_is_a_view_or_not_and_however_often_it_comes() {
+        let texts: Vec<Option<String>> = (0..4_000_u32)
+            .map(|n| match n % 7 {
+                0 => None,
+                1 => Some(String::new()),
+                2 => Some("x".repeat((n % 30) as usize)),
+                3 => Some(format!("{:012}", n % 600)),
+                4 => Some(format!("{:013}", n % 600)),
+                5 => Some("\0".repeat((n % 4) as usize)),
+                _ => Some(format!("{n}")),
+            })
+            .collect();
+        let plain = StringArray::from_iter(texts.iter().map(Option::as_deref));
+        let views = StringViewArray::from_iter(texts.iter().map(Option::as_deref));
+        assert_eq!(hashes(Arc::new(plain)), hashes(Arc::new(views)));
+    }
+
+    #[test]
+    fn a_decimal_has_one_hash_in_any_width() {
+        let edge = i128::from(u64::MAX);
+        let values =
+            [0, 1, -1, edge, -edge, edge + 1, -edge - 1, i128::from(i64::MIN), 10_i128.pow(37)];
+        let values: Vec<Option<i128>> = values.into_iter().map(Some).chain([None]).collect();
+        let narrow = Decimal128Array::from(values.clone()).with_precision_and_scale(38, 3).unwrap();
+        let wide = values.iter().map(|value| value.map(i256::from_i128));
+        let wide = Decimal256Array::from_iter(wide).with_precision_and_scale(40, 3).unwrap();
+        assert_eq!(hashes(Arc::new(narrow)), hashes(Arc::new(wide)));
+    }
 }

@@ -24,12 +24,12 @@ pub(super) fn words_of(bytes: &[u8]) -> Words {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
-fn split(value: u128) -> Words {
+pub(super) fn split(value: u128) -> Words {
     Words(value as u64, (value >> 64) as u64)
 }
 
 #[expect(clippy::cast_sign_loss, reason = "two's complement is what is wanted")]
-fn signed(value: i128) -> Words {
+pub(super) fn signed(value: i128) -> Words {
     split(value as u128)
 }
 
