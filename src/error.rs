@@ -132,6 +132,13 @@ impl Error {
         self
     }
 
+    /// Says what to do instead of what was said before.
+    #[must_use]
+    pub(crate) fn only_hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hints = vec![hint.into()];
+        self
+    }
+
     /// Adds what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

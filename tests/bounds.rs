@@ -133,14 +133,14 @@ fn broken_columns() -> Vec<Broken> {
             more_kinds.clone(),
             "declared",
             "2024-03-07",
-            "10",
+            "about 10",
         ),
         (
             "of = \"distinct kind\", to = \"history\", within = 0.1",
             more_kinds,
             "history",
             "2024-03-07",
-            "10",
+            "about 10",
         ),
     ]
 }
@@ -183,6 +183,9 @@ fn bounds_and_warnings_that_mean_nothing_are_refused() {
         ("bound = [{ of = \"median rate\", min = 2 }]", "null-rate COLUMN"),
         ("bound = [{ of = \"sum nowhere\", min = 2 }]", "nowhere"),
         ("warn = [\"unique-key\"]", "no declared check"),
+        ("bound = [{ of = \"sum kind\", min = 2 }]", "no number"),
+        ("bound = [{ of = \"rows\", min = nan }]", "no number"),
+        ("rules.violations = [{ name = \"unique-key\", sql = \"select 1\" }]", "always runs"),
         ("profile = [\"nowhere\"]", "nowhere"),
         ("sample = { source = \"nobody\", key = { id = \"id\" }, expect = \"true\" }", "nobody"),
         (
@@ -296,4 +299,63 @@ fn profiles_are_measured_on_request_on_both_sides() {
         "{said}"
     );
     assert!(line("production").contains("about 5"), "{said}");
+}
+
+#[test]
+fn a_declared_check_of_a_built_in_name_weakens_nothing_that_always_runs() {
+    let lab = lab();
+    // A column's own bound may be called as a check that always runs is; it is not that check.
+    let checks = "[checks]\nnull_rate = { kind = { max = 0 } }\nwarn = [\"null-rate\"]\n";
+    let doubled = "SELECT day, id, kind, rate, amount FROM (SELECT * FROM orders UNION ALL SELECT * FROM orders WHERE id = 60007) WHERE day >= $start AND day < $end\n";
+    let plan = plan(&lab, doubled, checks);
+    let said = lab.run(&["run", &plan, DATASET[0], DATASET[1]]).expect(3).said();
+    assert!(said.contains("unique-key in 2024-03-07"), "{said}");
+}
+
+#[test]
+fn a_number_that_is_not_there_is_not_within_bounds_and_means_are_of_numbers() {
+    let lab = lab();
+    let none = sql("rate", "nullif(rate, rate)", "true");
+    let bound = "[checks]\nbound = [{ of = \"max rate\", min = 0 }, { of = \"mean rate\", min = 0, max = 20 }]\n";
+    let found = report(&lab, &none, bound);
+    for check in ["max", "mean"] {
+        let wrong = findings(&found, check, "declared", "fail");
+        assert_eq!(wrong.len(), 1, "{check}: {wrong:?}");
+        assert_eq!(wrong[0]["observed"], "no number");
+    }
+    // Half of a day is no number: the mean of the others is what it was.
+    let strange =
+        sql("rate", "CASE WHEN id % 2 = 0 THEN arrow_cast('NaN', 'Float64') ELSE 4.0 END", "true");
+    let found = report(&lab, &strange, "[checks]\nbound = [{ of = \"mean rate\", min = 3.9 }]\n");
+    let means = findings(&found, "mean", "declared", "pass");
+    let day = means.iter().find(|one| one["partition"] == "2024-03-07").unwrap();
+    assert_eq!(day["observed"], "4");
+}
+
+#[test]
+fn history_is_the_middle_of_what_was_and_sums_are_compared_digit_by_digit() {
+    let lab = lab();
+    let good = sql("", "", "true");
+    let two = "[checks]\nbound = [{ of = \"rows\", to = \"history\", within = 1, history = 2 }]\n";
+    let found = findings(&report(&lab, &good, two), "rows", "history", "pass");
+    // Before 2024-03-06 there are days of 1,060 and 1,080 rows.
+    assert!(found[0]["expected"].as_str().unwrap().contains("1070"), "{found:?}");
+    let exact = "[checks]\nbound = [{ of = \"sum amount\", to = \"production\", within = 0 }]\n";
+    assert_eq!(findings(&report(&lab, &good, exact), "sum", "production", "fail").len(), 5);
+}
+
+#[test]
+fn what_is_about_the_whole_run_is_refused_where_batches_are_published_one_by_one() {
+    let lab = lab();
+    for (whole, needle) in [
+        ("[expect.net_change.amount]\nmax = 1\n", "net_change is about the whole run"),
+        ("[[checks.bound]]\nof = \"rows\"\nmin = 1\nper = \"range\"\n", "about the whole run"),
+    ] {
+        let spec = fs::read_to_string(lab.path("specs/sales.toml")).unwrap();
+        let spec = spec.split("[publish]").next().unwrap();
+        let spec = format!("{spec}[publish]\nunit = \"batch\"\n{whole}");
+        fs::write(lab.path("specs/sales.toml"), spec).unwrap();
+        let said = lab.run(&["plan", "specs/sales.toml"]).expect(2).said();
+        assert!(said.contains(needle), "{said}");
+    }
 }

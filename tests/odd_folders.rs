@@ -130,3 +130,31 @@ fn sides_with_columns_that_were_not_compared_are_not_called_equal() {
     assert!(said.contains("\"ID\""), "{said}");
     assert!(said.contains("no column in common"), "{said}");
 }
+
+#[test]
+fn tables_without_a_column_that_names_segments_are_explained_too() {
+    let lab = lab();
+    let found =
+        lab.run(&["diff", "times_one", "times_two", "--key", "at", "--json"]).expect(0).json();
+    assert_eq!(rows(&found), [1, 0, 0]);
+    assert_eq!(found["clusters"][0]["column"], "price");
+}
+
+#[test]
+fn fields_of_a_struct_are_compared_by_name_whatever_their_order() {
+    let lab = lab();
+    let found = diff(&lab, "fields_one", "fields_two");
+    let columns: Vec<&String> = found["total"]["columns"].as_object().unwrap().keys().collect();
+    assert_eq!(columns, ["s.b"], "{found}");
+    assert_eq!(found["total"]["columns"]["s.b"]["changed"], 1);
+}
+
+#[test]
+fn tolerances_without_a_key_are_refused() {
+    let said = refused_words(&["diff", "number", "number", "--keyless", "--absolute", "v=1"]);
+    assert!(said.contains("--keyless"), "{said}");
+}
+
+fn refused_words(words: &[&str]) -> String {
+    Lab::empty().run(words).expect(2).said()
+}

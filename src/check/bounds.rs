@@ -49,9 +49,17 @@ fn held(bound: &Bound, partitions: &[&ComparedPartition<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let candidate: Vec<&Metrics> = partitions.iter().map(|one| one.metrics).collect();
     let observed = number(&bound.of, &candidate);
-    let told = |value: Option<f64>| value.map_or("no number".to_owned(), text);
+    let about = match &bound.of {
+        Quantity::Column(Statistic::Distinct, _) => "about ",
+        _ => "",
+    };
+    let told = |value: Option<f64>| {
+        value.map_or("no number".to_owned(), |value| format!("{about}{}", text(value)))
+    };
     if bound.min.is_some() || bound.max.is_some() {
-        let holds = observed.is_none_or(|value| {
+        // No number is none within bounds, unless there are no rows that could have one.
+        let rows: u64 = candidate.iter().map(|metrics| metrics.rows).sum();
+        let holds = observed.map_or(rows == 0, |value| {
             bound.min.is_none_or(|min| value >= min.0) && bound.max.is_none_or(|max| value <= max.0)
         });
         let limits = match (bound.min, bound.max) {
@@ -79,7 +87,12 @@ fn held(bound: &Bound, partitions: &[&ComparedPartition<'_>]) -> Vec<Finding> {
             (Some(observed), Some(expected)) => {
                 let room = if is_rate { within.0 } else { within.0 * expected.abs() };
                 let share = if is_rate { within.to_string() } else { format!("{within} of it") };
-                let holds = (observed - expected).abs() <= room;
+                let holds = if within.0 == 0.0 && to == Reference::Production {
+                    // No rounding to doubles may hide a difference.
+                    is_exactly(&bound.of, &reference)
+                } else {
+                    (observed - expected).abs() <= room
+                };
                 (holds, format!("{words} {}, {share} more or less", text(expected)))
             }
             (None, Some(expected)) => (false, format!("{words} {}", text(expected))),
@@ -139,6 +152,26 @@ fn reference<'a>(
     }
 }
 
+/// Whether each partition's number is production's, digit by digit.
+fn is_exactly(of: &Quantity, partitions: &[(&ComparedPartition<'_>, Value)]) -> bool {
+    partitions.iter().all(|(one, _)| {
+        let Some(production) = one.production else { return false };
+        let exact = |metrics: &Metrics| match of {
+            Quantity::Rows => Some(metrics.rows.to_string()),
+            Quantity::Column(statistic, name) => {
+                let column = metrics.columns.get(name)?;
+                match statistic {
+                    Statistic::Sum => column.sum.clone(),
+                    Statistic::Min => column.min.clone(),
+                    Statistic::Max => column.max.clone(),
+                    _ => value(of, metrics).map(|value| text(value.sum / value.of)),
+                }
+            }
+        };
+        exact(one.metrics) == exact(production)
+    })
+}
+
 /// A number as a sum and what it is divided by, so that several go together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Value {
@@ -156,7 +189,8 @@ fn value(of: &Quantity, metrics: &Metrics) -> Option<Value> {
             .then_some(Value { sum: column.nulls as f64, of: metrics.rows as f64 }),
         Statistic::Sum => whole(parsed(&column.sum)?),
         Statistic::Mean => {
-            let there = metrics.rows - column.nulls;
+            let strange = column.nans.unwrap_or(0) + column.infinities.unwrap_or(0);
+            let there = metrics.rows - column.nulls - strange;
             let sum = parsed(&column.sum)?;
             (there > 0).then_some(Value { sum, of: there as f64 })
         }
@@ -201,9 +235,12 @@ fn total(values: impl Iterator<Item = f64>) -> f64 {
     sum.value()
 }
 
+/// The middle one, or the middle of the two middle ones.
 fn median(mut values: Vec<Value>) -> Option<Value> {
     values.sort_by(|one, two| (one.sum / one.of).total_cmp(&(two.sum / two.of)));
-    values.get(values.len() / 2).copied()
+    let middle = |at: usize| values.get(at).map(|value| value.sum / value.of);
+    let (one, two) = (middle(values.len().saturating_sub(1) / 2)?, middle(values.len() / 2)?);
+    Some(Value { sum: f64::midpoint(one, two), of: 1.0 })
 }
 
 fn text(value: f64) -> String {

@@ -13,7 +13,7 @@ use super::context::Context;
 use super::show;
 use crate::compare::{Equality, Rule, Truncation};
 use crate::diff::{Aligned, DiffOptions, TablesDiff, align, compare_all, open_side, spill_folder};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::identity::Real;
 
 #[derive(Debug, Args)]
@@ -36,13 +36,13 @@ pub(super) struct DiffArguments {
     #[arg(long, conflicts_with = "key", requires = "candidate")]
     keyless: bool,
     /// Numbers of a column may differ by this much: price=0.01
-    #[arg(long, value_name = "COLUMN=NUMBER", requires = "candidate")]
+    #[arg(long, value_name = "COLUMN=NUMBER", requires = "candidate", conflicts_with = "keyless")]
     absolute: Vec<String>,
     /// Numbers of a column may differ by this share: price=1e-9
-    #[arg(long, value_name = "COLUMN=SHARE", requires = "candidate")]
+    #[arg(long, value_name = "COLUMN=SHARE", requires = "candidate", conflicts_with = "keyless")]
     relative: Vec<String>,
     /// Times of a column are equal within the same millisecond, second, minute, hour or day
-    #[arg(long, value_name = "COLUMN=UNIT", requires = "candidate")]
+    #[arg(long, value_name = "COLUMN=UNIT", requires = "candidate", conflicts_with = "keyless")]
     truncate: Vec<String>,
     /// Partitions compared at once; else as many as there are cores
     #[arg(long, requires = "candidate")]
@@ -93,7 +93,7 @@ pub(super) async fn run(context: &Context, arguments: DiffArguments) -> Result<A
             write_err(&format!("\rcompared {name}   "));
         }
     };
-    let diff = compare_all(&sides, &options, at_once, &seen).await?;
+    let diff = compare_all(&sides, &options, at_once, &seen).await.map_err(with_way_out)?;
     if progress {
         write_err("\r                                        \r");
     }
@@ -112,6 +112,16 @@ fn known_partitions(sides: &Aligned) -> String {
         (_, ..=10) => told.join(", "),
         (_, all) => format!("{} and {} more", told.join(", "), all - 10),
     }
+}
+
+/// What can be done here about too little memory.
+fn with_way_out(error: Error) -> Error {
+    if error.kind() == ErrorKind::Exhausted {
+        return error.only_hint(
+            "give it more with --memory 8GiB, or compare fewer partitions at once with --threads 1",
+        );
+    }
+    error
 }
 
 fn cores() -> usize {

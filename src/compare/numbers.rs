@@ -81,5 +81,12 @@ pub(crate) fn unit(scale: i8) -> f64 {
 /// A whole number as a double, rounded. Of what fits into 64 bits, which is nearly all, quickly.
 #[inline]
 pub(crate) fn double(value: i128) -> f64 {
-    i64::try_from(value).map_or_else(|_| value as f64, |value| value as f64)
+    i64::try_from(value).map_or_else(|_| wide(value), |value| value as f64)
+}
+
+/// Apart, or the compiler computes it for every value, also where it is not needed.
+#[cold]
+#[inline(never)]
+fn wide(value: i128) -> f64 {
+    value as f64
 }

@@ -156,10 +156,10 @@ pub(super) fn common_type(one: &DataType, two: &DataType) -> Option<DataType> {
             T::List(b) | T::LargeList(b) | T::FixedSizeList(b, _),
         ) => Some(T::LargeList(Arc::new(common_field(a, b, a.name())?))),
         (T::Struct(a), T::Struct(b)) if a.len() == b.len() => {
-            let pairs = a.iter().zip(b.iter()).filter(|(a, b)| a.name() == b.name());
-            let fields: Vec<Field> =
-                pairs.map(|(a, b)| common_field(a, b, a.name())).collect::<Option<_>>()?;
-            (fields.len() == a.len()).then(|| T::Struct(fields.into()))
+            let same = |a: &Field| b.iter().find(|b| b.name() == a.name());
+            let fields: Option<Vec<Field>> =
+                a.iter().map(|a| common_field(a, same(a)?, a.name())).collect();
+            Some(T::Struct(fields?.into()))
         }
         _ if one.is_integer() && two.is_integer() => common_integer(one, two),
         _ if either(&T::Float32, &T::Float64) => Some(T::Float64),

@@ -1,6 +1,6 @@
 //! Clusters: differences with one explanation, counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,9 @@ pub struct Cluster {
     /// values, as hexadecimal digits. Equal: the same rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<String>,
+    /// The names of all its partitions, where it must be known again.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub partition_names: BTreeSet<String>,
     /// Rows side by side, from all over the partitions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<ClusterExample>,
@@ -156,7 +159,7 @@ impl Tally {
         self,
         column: Option<&str>,
         pattern: Pattern,
-        partition: &str,
+        (partition, is_named): (&str, bool),
         varied: &Varied,
     ) -> Cluster {
         let mut examples = self.examples;
@@ -172,6 +175,7 @@ impl Tally {
             net_change: self.largest.map(|_| Real(self.net.value())),
             largest_change: self.largest.map(Real),
             rows: self.rows.map(|sum| format!("{sum:032x}")),
+            partition_names: is_named.then(|| partition.to_owned()).into_iter().collect(),
             examples: examples
                 .into_iter()
                 .map(|row| ClusterExample { partition: partition.to_owned(), row })
@@ -193,7 +197,7 @@ pub(super) fn merge_clusters(clusters: Vec<Cluster>) -> Vec<Cluster> {
 
 fn merge(mut parts: Vec<Cluster>) -> Option<Cluster> {
     parts.sort_by(|one, two| one.first.cmp(&two.first));
-    let names: std::collections::BTreeSet<&String> = parts.iter().map(|part| &part.first).collect();
+    let names: BTreeSet<&String> = parts.iter().map(|part| &part.first).collect();
     let partitions = names.len() as u64;
     let mut parts = parts.into_iter();
     let mut whole = parts.next()?;
@@ -211,6 +215,7 @@ fn merge(mut parts: Vec<Cluster>) -> Option<Cluster> {
             (Some(one), Some(two)) => Some(if two.0.abs() > one.0.abs() { two } else { one }),
             (one, two) => one.or(two),
         };
+        whole.partition_names.extend(part.partition_names);
         whole.rows = sum_of(whole.rows.as_deref(), part.rows.as_deref());
         examples.push(part.examples);
     }

@@ -284,9 +284,9 @@ impl ColumnExplainer {
 
     fn into_clusters(self, partition: &str, varied: &Varied) -> Vec<Cluster> {
         let name = self.name;
+        let place = (partition, self.identifies);
         let each = self.tallies.into_iter();
-        each.map(|(pattern, tally)| tally.cluster(Some(&name), pattern, partition, varied))
-            .collect()
+        each.map(|(pattern, tally)| tally.cluster(Some(&name), pattern, place, varied)).collect()
     }
 }
 

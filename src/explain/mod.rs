@@ -145,11 +145,12 @@ impl Explainer {
     pub fn finish(mut self) -> Result<Explained> {
         let mut explained = Explained::default();
         for (origin, tally) in self.alone {
+            let place = (self.partition.as_str(), self.identifies);
             let pattern = match origin {
                 Origin::Production => Pattern::OnlyProduction,
                 Origin::Candidate => Pattern::OnlyCandidate,
             };
-            explained.clusters.push(tally.cluster(None, pattern, &self.partition, &self.varied));
+            explained.clusters.push(tally.cluster(None, pattern, place, &self.varied));
         }
         for explainer in self.columns.into_values() {
             let (clusters, leftover) =

@@ -85,7 +85,8 @@ fn best_rounded_fixed(
     let each = fewer.map(|digits| {
         let pattern = Pattern::Rounded { places: digits };
         let test = FixedTest::new(&pattern, unit);
-        let explains = |at: &&usize| test.explains((before[**at], after[**at]), (0.0, 0.0));
+        let explains =
+            |at: &&usize| test.explains((before[**at], after[**at]), (0.0, 0.0), Near::default());
         let count = places.iter().filter(explains).count();
         Some((pattern, count)).filter(|found| found.1 > 0)
     });
@@ -212,20 +213,47 @@ impl FixedTest {
 
     /// Whether it explains a pair, which is given as whole numbers and as doubles.
     #[inline]
-    pub(super) fn explains(self, (before, after): (i128, i128), doubles: (f64, f64)) -> bool {
+    pub(super) fn explains(
+        self,
+        (before, after): (i128, i128),
+        doubles: (f64, f64),
+        near: Near,
+    ) -> bool {
         match self {
             Self::Replaced(from, to) => before == from && after == to,
             Self::Became(value) => after == value,
             Self::Was(value) => before == value,
             Self::SignTurned => turns(before, after),
             Self::Shifted(by) => after.checked_sub(before) == Some(by),
-            Self::Scaled(by) => is_scaled(doubles.0, doubles.1, by, 1.0),
+            Self::Scaled(by) => near.has(by) && is_scaled(doubles.0, doubles.1, by, 1.0),
             Self::Rounded(step) => {
                 let change = after.abs_diff(before);
                 after % step == 0 && change > 0 && change <= step.unsigned_abs() / 2
             }
             Self::Never => false,
         }
+    }
+}
+
+/// Factors that could explain a pair: most others are told by one subtraction.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Near {
+    ratio: f64,
+    slack: f64,
+}
+
+impl Near {
+    /// What [`is_scaled`] lets pass, with room: rounding by a unit, or a share of 1e-12.
+    #[inline]
+    pub(super) fn of((before, after): (f64, f64)) -> Self {
+        let one = 1.0 / before;
+        let ratio = after * one;
+        Self { ratio, slack: 1.001 * one.abs() + 1e-9 * ratio.abs() }
+    }
+
+    #[inline]
+    fn has(self, factor: f64) -> bool {
+        (factor - self.ratio).abs() <= self.slack
     }
 }
 

@@ -5,7 +5,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 
-use super::numbers::FixedTest;
+use super::numbers::{FixedTest, Near};
 use super::pattern::Pattern;
 use super::{numbers, texts};
 use crate::compare::{ChangedColumn, Numbers, double, unit};
@@ -121,10 +121,12 @@ impl Pairs {
             Self::Fixed { before, after, unit } => {
                 let tests: Vec<FixedTest> =
                     patterns.iter().map(|pattern| FixedTest::new(pattern, *unit)).collect();
+                let scales = tests.iter().any(|test| matches!(test, FixedTest::Scaled(_)));
                 sorted(patterns.len(), places, |place| {
                     let pair = (before[place], after[place]);
                     let doubles = (double(pair.0), double(pair.1));
-                    tests.iter().position(|test| test.explains(pair, doubles))
+                    let near = if scales { Near::of(doubles) } else { Near::default() };
+                    tests.iter().position(|test| test.explains(pair, doubles, near))
                 })
             }
             Self::Float { before, after } => {

@@ -87,14 +87,18 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Whether production's value alone decides what became of it; else other rows with other values
-    /// may follow the same pattern.
+    /// Whether production's value decides what became of it, and could be had back from that; else
+    /// other rows with other values may follow the same pattern.
     pub fn decides(&self) -> bool {
         !matches!(
             self,
             Self::OnlyProduction
                 | Self::OnlyCandidate
                 | Self::WasNull
+                | Self::BecameNull
+                | Self::BecameNan
+                | Self::BecameInfinite
+                | Self::Became { .. }
                 | Self::Was { .. }
                 | Self::Noise
                 | Self::Unclassified

@@ -1,7 +1,9 @@
 //! What is kept of rows while they wait to be explained: their keys, to show some of them, and the
 //! columns that may tell what they have in common.
 
-use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, UInt32Array};
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, RecordBatch, RecordBatchOptions, UInt32Array,
+};
 use arrow::compute::{concat_batches, take, take_record_batch};
 use arrow::datatypes::{DataType, Schema};
 
@@ -60,10 +62,9 @@ pub(super) struct Rows {
 impl Rows {
     /// Copies of some of the rows, which hold nothing of the others.
     pub(super) fn at(&self, places: &UInt32Array) -> Result<Self> {
-        let fail = |error| from_arrow(ErrorKind::Internal, "keep rows to explain", error);
         Ok(Self {
-            keys: compacted(&take_record_batch(&self.keys, places).map_err(fail)?)?,
-            segments: compacted(&take_record_batch(&self.segments, places).map_err(fail)?)?,
+            keys: compacted(&taken(&self.keys, places)?)?,
+            segments: compacted(&taken(&self.segments, places)?)?,
         })
     }
 
@@ -72,6 +73,10 @@ impl Rows {
         let all = |side: fn(&Self) -> &RecordBatch| {
             let schema = parts.clone().next().map(|first| side(first).schema());
             let schema = schema.unwrap_or_else(|| Schema::empty().into());
+            if schema.fields().is_empty() {
+                let rows = parts.clone().map(|part| side(part).num_rows()).sum();
+                return without_columns(rows);
+            }
             concat_batches(&schema, parts.clone().map(side)).map_err(fail)
         };
         Ok(Self { keys: all(|part| &part.keys)?, segments: all(|part| &part.segments)? })
@@ -83,9 +88,24 @@ impl Rows {
     }
 }
 
+/// Some rows of a batch, which may have no columns at all: then there are only so many.
+fn taken(rows: &RecordBatch, places: &UInt32Array) -> Result<RecordBatch> {
+    if rows.num_columns() == 0 {
+        return without_columns(places.len());
+    }
+    take_record_batch(rows, places)
+        .map_err(|error| from_arrow(ErrorKind::Internal, "keep rows to explain", error))
+}
+
+fn without_columns(rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Schema::empty().into(), Vec::new(), &options)
+        .map_err(|error| from_arrow(ErrorKind::Internal, "keep rows to explain", error))
+}
+
 fn compacted(rows: &RecordBatch) -> Result<RecordBatch> {
     let columns = rows.columns().iter().map(compact).collect();
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
     RecordBatch::try_new_with_options(rows.schema(), columns, &options)
         .map_err(|error| from_arrow(ErrorKind::Internal, "keep rows to explain", error))
 }

@@ -107,6 +107,9 @@ pub struct Discrepancy {
     /// The digests of the words that nobody has answered yet.
     #[serde(skip)]
     pub heads: BTreeSet<Digest>,
+    /// Everybody who said last that it must be fixed.
+    #[serde(skip)]
+    pub fixers: BTreeSet<String>,
     /// Why that word holds no longer.
     pub reopened: Option<String>,
     /// Whether it keeps the candidate from being published.
@@ -156,6 +159,7 @@ pub fn fold(
         let is_material = cluster.values > policy.immaterial_values;
         ledger.push(Discrepancy {
             heads: words.heads(&id),
+            fixers: words.fixers(&id),
             id,
             cluster: cluster.clone(),
             state,

@@ -1,5 +1,7 @@
 //! What was seen of a discrepancy when something was said of it, and whether it is still that.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use crate::explain::Cluster;
@@ -11,10 +13,11 @@ use crate::identity::Real;
 pub struct Seen {
     /// How many values, or rows.
     pub values: u64,
-    /// The first partition.
-    pub first: String,
-    /// The last partition.
-    pub last: String,
+    /// Its partitions.
+    pub partitions: BTreeSet<String>,
+    /// What all its rows had in common.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub segment: BTreeMap<String, String>,
     /// The sum of its changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_change: Option<Real>,
@@ -31,8 +34,8 @@ impl Seen {
     pub(super) fn of(cluster: &Cluster) -> Self {
         Self {
             values: cluster.values,
-            first: cluster.first.clone(),
-            last: cluster.last.clone(),
+            partitions: cluster.partition_names.clone(),
+            segment: cluster.segment.clone(),
             net_change: cluster.net_change,
             largest_change: cluster.largest_change,
             rows: cluster.rows.clone(),
@@ -43,11 +46,13 @@ impl Seen {
 /// Why what was said of a discrepancy no longer covers it; none: it has become no more, nor
 /// anything else.
 pub(super) fn grown(seen: &Seen, cluster: &Cluster) -> Option<String> {
-    if cluster.first < seen.first || cluster.last > seen.last {
-        return Some(format!(
-            "it was in {} to {} then, and is in {} to {} now",
-            seen.first, seen.last, cluster.first, cluster.last
-        ));
+    if let Some(new) = cluster.partition_names.difference(&seen.partitions).next() {
+        return Some(format!("it was not in {new} then, and is now"));
+    }
+    if let Some((column, value)) =
+        seen.segment.iter().find(|(column, value)| cluster.segment.get(*column) != Some(value))
+    {
+        return Some(format!("all its rows had {column} = {value} then, which does not show now"));
     }
     if cluster.values > seen.values {
         return Some(format!("it had {} values then, and has {} now", seen.values, cluster.values));
@@ -85,6 +90,10 @@ mod tests {
     use super::*;
     use crate::explain::Pattern;
 
+    fn days(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
     fn cluster(change: impl FnOnce(&mut Cluster)) -> Cluster {
         let mut cluster = Cluster {
             column: Some("amount".to_owned()),
@@ -93,7 +102,8 @@ mod tests {
             partitions: 2,
             first: "2024-03-02".to_owned(),
             last: "2024-03-05".to_owned(),
-            segment: std::collections::BTreeMap::new(),
+            segment: BTreeMap::from([("carrier".to_owned(), "UA".to_owned())]),
+            partition_names: days(&["2024-03-02", "2024-03-05"]),
             net_change: Some(Real(12.0)),
             largest_change: Some(Real(-5.0)),
             rows: None,
@@ -109,7 +119,8 @@ mod tests {
         for less in [
             cluster(|_| {}),
             cluster(|one| one.values = 1),
-            cluster(|one| one.first = "2024-03-05".to_owned()),
+            cluster(|one| one.partition_names = days(&["2024-03-05"])),
+            cluster(|one| drop(one.segment.insert("dest".to_owned(), "LAX".to_owned()))),
             cluster(|one| one.net_change = Some(Real(0.0))),
             cluster(|one| one.largest_change = Some(Real(4.0))),
         ] {
@@ -117,8 +128,9 @@ mod tests {
         }
         for more in [
             cluster(|one| one.values = 44),
-            cluster(|one| one.first = "2024-03-01".to_owned()),
-            cluster(|one| one.last = "2024-03-06".to_owned()),
+            cluster(|one| one.partition_names = days(&["2024-03-03"])),
+            cluster(|one| one.segment.clear()),
+            cluster(|one| drop(one.segment.insert("carrier".to_owned(), "AA".to_owned()))),
             cluster(|one| one.net_change = Some(Real(12.5))),
             cluster(|one| one.net_change = Some(Real(-1.0))),
             cluster(|one| one.net_change = None),

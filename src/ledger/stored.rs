@@ -64,7 +64,7 @@ pub async fn dispose(
         return Err(Error::invalid("a disposition needs a reason")
             .hint("say --reason, in words that somebody understands a year from now"));
     }
-    let may = |one: &&Discrepancy| may_say(policy, one.disposition.iter(), state, actor);
+    let may = |one: &&Discrepancy| may_say(policy, &one.fixers, state, actor);
     if let Some(refused) = discrepancies.iter().find(|one| !may(one)) {
         let owners: Vec<&str> = policy.owners.iter().map(String::as_str).collect();
         let before = refused.disposition.as_ref().map_or(State::Open, |said| said.state);

@@ -24,8 +24,7 @@ impl<'a> Words<'a> {
         for words in by_discrepancy.values_mut() {
             let all = words.clone();
             words.retain(|_, word| {
-                let before = word.after.iter().filter_map(|after| all.get(after)).copied();
-                may_say(policy, before, word.state, &word.actor)
+                may_say(policy, &fixers(&all, &word.after), word.state, &word.actor)
             });
         }
         Ok(Self { by_discrepancy })
@@ -36,6 +35,12 @@ impl<'a> Words<'a> {
         let Some(words) = self.by_discrepancy.get(discrepancy) else { return BTreeSet::new() };
         let answered: BTreeSet<&Digest> = words.values().flat_map(|word| &word.after).collect();
         words.keys().filter(|digest| !answered.contains(digest)).cloned().collect()
+    }
+
+    /// Everybody who said last that it must be fixed.
+    pub(super) fn fixers(&self, discrepancy: &str) -> BTreeSet<String> {
+        let Some(words) = self.by_discrepancy.get(discrepancy) else { return BTreeSet::new() };
+        fixers(words, &self.heads(discrepancy))
     }
 
     /// The last word. Of several that did not know of each other, the strictest.
@@ -72,20 +77,31 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Everybody who said, in these words or in those that they answer, that something must be fixed.
+fn fixers(words: &BTreeMap<Digest, &Disposition>, from: &BTreeSet<Digest>) -> BTreeSet<String> {
+    let mut people = BTreeSet::new();
+    let mut next: Vec<&Digest> = from.iter().collect();
+    let mut seen = BTreeSet::new();
+    while let Some(digest) = next.pop() {
+        let word = words.get(digest).filter(|word| word.state == State::ToFix);
+        if let Some(word) = word.filter(|_| seen.insert(digest)) {
+            people.insert(person(&word.actor));
+            next.extend(&word.after);
+        }
+    }
+    people
+}
+
 /// Whether somebody may say something after the last words. What lets a publish go ahead is for the
-/// dataset's owners, and so is taking back that something must be fixed, unless by who said it.
-pub(super) fn may_say<'a>(
+/// dataset's owners, and so is taking back that something must be fixed, unless nobody else said it.
+pub(super) fn may_say(
     policy: &Policy,
-    mut before: impl Iterator<Item = &'a Disposition>,
+    fixers: &BTreeSet<String>,
     state: State,
     actor: &str,
 ) -> bool {
     let is_owner = policy.owners.iter().any(|owner| person(owner) == person(actor));
-    let takes_back = before.any(|before| {
-        before.state == State::ToFix
-            && state != State::ToFix
-            && person(&before.actor) != person(actor)
-    });
+    let takes_back = state != State::ToFix && fixers.iter().any(|fixer| *fixer != person(actor));
     is_owner || !(state.settles() || takes_back)
 }
 
@@ -109,8 +125,8 @@ mod tests {
             after: after.iter().map(|one| Digest::of_json(one).unwrap()).collect(),
             seen: Seen {
                 values: 1,
-                first: String::new(),
-                last: String::new(),
+                partitions: BTreeSet::new(),
+                segment: BTreeMap::new(),
                 net_change: None,
                 largest_change: None,
                 rows: None,
@@ -150,6 +166,10 @@ mod tests {
             let open = word(State::Open, actor, 1, &[&fix]);
             assert_eq!(last(&[&fix, &open]), state, "{actor}");
         }
+        let owners = word(State::ToFix, "owner", 0, &[]);
+        let repeated = word(State::ToFix, "somebody", 1, &[&owners]);
+        let open = word(State::Open, "somebody", 2, &[&repeated]);
+        assert_eq!(last(&[&owners, &repeated, &open]), State::ToFix);
         let accepted = word(State::Accepted, "somebody", 1, &[&fix]);
         assert_eq!(last(&[&fix, &accepted]), State::ToFix);
     }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::identity::Digest;
 use crate::parquet_file::{groups_in_window, nulls_by_footer};
 use crate::query::{Parameters, PinnedTable, Prepared, Query, check_output};
-use crate::spec::{Checks, Rules, Spec, Unit};
+use crate::spec::{Checks, Quantity, Rules, Spec, Statistic, Unit};
 use crate::storage::Stores;
 
 /// How to plan.
@@ -185,6 +185,13 @@ pub(crate) fn agree(spec: &Spec, definition: &Definition) -> Result<Calendar> {
         .keys()
         .map(|name| ("checks.sum", name))
         .chain(checks.range.keys().map(|name| ("checks.range", name)))
+        .chain(checks.bound.iter().filter_map(|bound| match &bound.of {
+            Quantity::Column(
+                Statistic::Sum | Statistic::Mean | Statistic::Min | Statistic::Max,
+                name,
+            ) => Some(("checks.bound", name)),
+            _ => None,
+        }))
     {
         let column = definition.columns.iter().find(|column| &column.name == name);
         let numeric = match column {

@@ -161,8 +161,21 @@ impl Picking<'_> {
     fn with_partition(&self, columns: Vec<(String, ArrayRef)>, rows: usize) -> Result<RecordBatch> {
         let name = self.partition.interval.name.as_str();
         let partition: ArrayRef = Arc::new(StringArray::from(vec![name; rows]));
-        let named = [("partition".to_owned(), partition)].into_iter().chain(columns);
-        RecordBatch::try_from_iter_with_nullable(named.map(|(name, array)| (name, array, true)))
+        let named = distinct([("partition".to_owned(), partition)].into_iter().chain(columns));
+        let named = named.into_iter().map(|(name, array)| (name, array, true));
+        RecordBatch::try_from_iter_with_nullable(named)
             .map_err(|error| from_arrow(ErrorKind::Internal, "show a cluster's rows", error))
     }
+}
+
+/// Names that a table may have: one that is taken already is written with a line behind it.
+fn distinct(columns: impl Iterator<Item = (String, ArrayRef)>) -> Vec<(String, ArrayRef)> {
+    let mut named: Vec<(String, ArrayRef)> = Vec::new();
+    for (mut name, array) in columns {
+        while named.iter().any(|(known, _)| *known == name) {
+            name.push('_');
+        }
+        named.push((name, array));
+    }
+    named
 }

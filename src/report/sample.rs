@@ -1,5 +1,7 @@
 //! A sample of a candidate's rows, reconciled with a source.
 
+use std::collections::BTreeSet;
+
 use arrow::array::{AsArray as _, RecordBatch};
 use futures::StreamExt as _;
 
@@ -21,6 +23,8 @@ struct Reconciled {
     lost: u64,
     wrong: u64,
     examples: Vec<String>,
+    seen: BTreeSet<String>,
+    wrong_keys: BTreeSet<String>,
 }
 
 impl Checker {
@@ -50,8 +54,16 @@ impl Reconciled {
         let keys = batch.num_columns().saturating_sub(2);
         let (is_found, is_right) =
             (batch.column(keys).as_boolean(), batch.column(keys + 1).as_boolean());
-        self.rows += batch.num_rows() as u64;
+        let key: Vec<usize> = (0..keys).collect();
+        let Ok(key) = batch.project(&key) else { return };
         for row in 0..batch.num_rows() {
+            let key = row_text(&key, row);
+            // A source may have several rows of a key: each must be as expected.
+            let is_new = self.seen.insert(key.clone());
+            self.rows += u64::from(is_new);
+            if self.wrong_keys.contains(&key) {
+                continue;
+            }
             let what = match (is_found.value(row), is_right.value(row)) {
                 (true, true) => continue,
                 (false, _) => {
@@ -64,10 +76,9 @@ impl Reconciled {
                 }
             };
             if self.examples.len() < EXAMPLES {
-                let key: Vec<usize> = (0..keys).collect();
-                let key = batch.project(&key).map(|key| row_text(&key, row)).unwrap_or_default();
                 self.examples.push(format!("{key} {what}"));
             }
+            self.wrong_keys.insert(key);
         }
     }
 

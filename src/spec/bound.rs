@@ -194,6 +194,9 @@ impl Bound {
                 "bound rows, or compare with production",
             );
         }
+        if [self.min, self.max].into_iter().flatten().any(|bound| bound.0.is_nan()) {
+            return wrong("a bound is no number", "write a number");
+        }
         if self.history == 0 {
             return wrong("history is no partition", "write history = 28, or leave it out");
         }

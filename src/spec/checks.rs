@@ -227,6 +227,13 @@ impl Checks {
         if let Some(sample) = &self.sample {
             sample.check()?;
         }
+        if let Some(rule) = self.rules.violations.iter().find(|rule| is_built_in(&rule.name)) {
+            return Err(Error::invalid(format!(
+                "a check of one's own cannot be called {:?}, as one that always runs",
+                rule.name
+            ))
+            .hint("say in words what must hold"));
+        }
         let declared = self.names();
         if let Some(unknown) = self.warn.iter().find(|name| !declared.contains(*name)) {
             let declared: Vec<&str> = declared.iter().map(String::as_str).collect();
@@ -245,6 +252,37 @@ impl Checks {
         }
         Ok(())
     }
+}
+
+/// Whether a check that nobody declares, or a claim, has this name.
+fn is_built_in(name: &str) -> bool {
+    const NAMES: [&str; 24] = [
+        "interval",
+        "not-empty",
+        "unique-key",
+        "key-not-null",
+        "key-order",
+        "coverage",
+        "writer-agrees",
+        "as-planned",
+        "expected-rows",
+        "changed-columns",
+        "tolerated",
+        "added-rows",
+        "removed-rows",
+        "changed-rows",
+        "any-difference",
+        "changed-values",
+        "changed-rows-where",
+        "net-change",
+        "identical",
+        "became-null",
+        "became-no-number",
+        "one-value",
+        "sum-moved",
+        "sample",
+    ];
+    NAMES.contains(&name)
 }
 
 fn ordered(name: &str, min: Option<f64>, max: Option<f64>) -> Result<()> {

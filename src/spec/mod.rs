@@ -264,7 +264,28 @@ impl Spec {
         }
         self.checks.check().map_err(|error| at.locate(error, &["checks"]))?;
         self.expect.check().map_err(|error| at.locate(error, &["expect"]))?;
+        self.check_batches(at)?;
         self.limits.check().map_err(|error| at.locate(error, &["limits"]))
+    }
+
+    /// What is said of the whole run is never looked at when its batches are published one by one.
+    fn check_batches(&self, at: &TomlText<'_>) -> Result<()> {
+        if self.publish.unit != Unit::Batch {
+            return Ok(());
+        }
+        let whole =
+            "is about the whole run, which is never there when batches are published one by one";
+        if !self.expect.net_change.is_empty() {
+            let error = Error::invalid(format!("expect.net_change {whole}"))
+                .hint("publish the run at once, or bound a sum of each batch: [[checks.bound]] with per = \"batch\"");
+            return Err(at.locate(error, &["expect", "net_change"]));
+        }
+        if self.checks.bound.iter().any(|bound| bound.per == Per::Range) {
+            let error = Error::invalid(format!("a bound with per = \"range\" {whole}"))
+                .hint("publish the run at once, or write per = \"batch\"");
+            return Err(at.locate(error, &["checks", "bound"]));
+        }
+        Ok(())
     }
 
     fn check_lists(&self, at: &TomlText<'_>) -> Result<()> {

@@ -82,4 +82,11 @@ write("text/a.parquet", id=IDS, v=values(pa.string(), "1", "2", "3"))
 write("number/a.parquet", id=IDS, v=values(pa.int64(), 1, 2, 3))
 write("without/a.parquet", id=IDS)
 write("upper/a.parquet", ID=IDS)
+# No column that could name a segment of rows.
+for name, price in (("times_one", 1.0), ("times_two", 2.0)):
+    write(f"{name}/a.parquet", at=values(pa.timestamp("us"), datetime(2024, 1, 1), datetime(2024, 1, 2)), price=values(pa.float64(), price, 5.0))
+# The same fields in another order.
+swapped = lambda x: pa.struct([pa.field("b", pa.int32()), pa.field("a", pa.string())]) if x else pa.struct([pa.field("a", pa.string()), pa.field("b", pa.int64())])
+write("fields_one/a.parquet", id=IDS, s=values(swapped(False), {"a": "x", "b": 1}, {"a": "y", "b": 2}, None))
+write("fields_two/a.parquet", id=IDS, s=values(swapped(True), {"a": "x", "b": 1}, {"a": "y", "b": 3}, None))
 write("s@2/a.parquet", id=IDS, v=values(pa.int64(), 1, 2, 4))
