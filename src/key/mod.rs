@@ -5,6 +5,7 @@
 //! than all numbers. Keys of fixed width are packed into one integer of 128 bits; others become
 //! comparable bytes.
 
+mod gather;
 mod nan;
 mod ordered;
 mod packed;

@@ -1,10 +1,12 @@
 //! Rows into key order, in memory.
 
-use arrow::array::RecordBatch;
-use arrow::compute::interleave_record_batch;
+use std::sync::Arc;
 
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
 use rayon::prelude::*;
 
+use super::gather::Gather;
 use super::{KeyEncoder, Keys, Values};
 use crate::error::{ErrorKind, Result, from_arrow};
 
@@ -27,10 +29,16 @@ pub fn sort_rows(
         batches.iter().map(|batch| encoder.encode(batch)).collect::<Result<_>>()?;
     let order = order_of(&keys);
     let cuts = order.len().div_ceil(batch_rows.max(1));
+    let schema = batches.first().map(RecordBatch::schema);
+    let columns = schema.as_ref().map_or(0, |schema| schema.fields().len());
+    let gathers: Vec<Gather> = (0..columns)
+        .map(|at| Gather::new(batches.iter().map(|batch| Arc::clone(batch.column(at))).collect()))
+        .collect();
     Ok((0..cuts).map(move |cut| {
         let places = &order[cut * batch_rows..((cut + 1) * batch_rows).min(order.len())];
-        let held: Vec<&RecordBatch> = batches.iter().collect();
-        interleave_record_batch(&held, places)
+        let columns = gathers.iter().map(|gather| gather.at(places)).collect::<Result<_>>()?;
+        let schema = schema.clone().unwrap_or_else(|| Arc::new(Schema::empty()));
+        RecordBatch::try_new(schema, columns)
             .map_err(|error| from_arrow(ErrorKind::Internal, "put rows into key order", error))
     }))
 }
