@@ -59,9 +59,11 @@ fn held(bound: &Bound, partitions: &[&ComparedPartition<'_>]) -> Vec<Finding> {
     if bound.min.is_some() || bound.max.is_some() {
         // No number is none within bounds, unless there are no rows that could have one.
         let rows: u64 = candidate.iter().map(|metrics| metrics.rows).sum();
-        let holds = observed.map_or(rows == 0, |value| {
-            bound.min.is_none_or(|min| value >= min.0) && bound.max.is_none_or(|max| value <= max.0)
-        });
+        let holds = !is_strange(&bound.of, &candidate)
+            && observed.map_or(rows == 0, |value| {
+                bound.min.is_none_or(|min| value >= min.0)
+                    && bound.max.is_none_or(|max| value <= max.0)
+            });
         let limits = match (bound.min, bound.max) {
             (Some(min), Some(max)) => format!("between {min} and {max}"),
             (Some(min), None) => format!("at least {min}"),
@@ -81,7 +83,13 @@ fn held(bound: &Bound, partitions: &[&ComparedPartition<'_>]) -> Vec<Finding> {
         // Only what has something to be compared with.
         let compared: Vec<&Metrics> = reference.iter().map(|(one, _)| one.metrics).collect();
         let observed = number(&bound.of, &compared);
-        let expected = together(&bound.of, reference.iter().map(|(_, value)| *value).collect());
+        let production: Vec<&Metrics> =
+            reference.iter().filter_map(|(one, _)| one.production).collect();
+        let expected = if to == Reference::Production {
+            number(&bound.of, &production)
+        } else {
+            together(&bound.of, reference.iter().filter_map(|(_, value)| *value).collect())
+        };
         let is_rate = matches!(bound.of, Quantity::Column(Statistic::NullRate, _));
         let (holds, limits) = match (observed, expected) {
             (Some(observed), Some(expected)) => {
@@ -96,6 +104,10 @@ fn held(bound: &Bound, partitions: &[&ComparedPartition<'_>]) -> Vec<Finding> {
                 (holds, format!("{words} {}, {share} more or less", text(expected)))
             }
             (None, Some(expected)) => (false, format!("{words} {}", text(expected))),
+            // Production is there and has no such number: the candidate must have none either.
+            (observed, None) if !reference.is_empty() => {
+                (observed.is_none(), format!("{words}: no number"))
+            }
             (_, None) => (true, format!("{words} none: there is nothing to compare with")),
         };
         let told = told(observed);
@@ -129,16 +141,16 @@ fn reference<'a>(
     bound: &Bound,
     to: Reference,
     partitions: &[&'a ComparedPartition<'a>],
-) -> (Vec<(&'a ComparedPartition<'a>, Value)>, Basis, &'static str) {
+) -> (Vec<(&'a ComparedPartition<'a>, Option<Value>)>, Basis, &'static str) {
     let each = partitions.iter();
     match to {
         Reference::Production => {
-            let values = each.filter_map(|one| Some((*one, value(&bound.of, one.production?)?)));
+            let values = each.filter_map(|one| Some((*one, value(&bound.of, one.production?))));
             (values.collect(), Basis::Production, "production's")
         }
         Reference::Plan => {
             let rows = |rows: u64| Value { sum: rows as f64, of: 1.0 };
-            let values = each.filter_map(|one| Some((*one, rows(one.estimated_rows?))));
+            let values = each.filter_map(|one| Some((*one, Some(rows(one.estimated_rows?)))));
             (values.collect(), Basis::Plan, "the plan's")
         }
         Reference::History => {
@@ -146,14 +158,24 @@ fn reference<'a>(
                 let before = one.history.iter().rev().take(bound.history);
                 median(before.filter_map(|metrics| value(&bound.of, metrics)).collect())
             };
-            let values = each.filter_map(|one| Some((*one, median(one)?)));
+            // As much of the whole as the candidate's partition is.
+            let weighed =
+                |one: &ComparedPartition<'_>, median: Value| match value(&bound.of, one.metrics) {
+                    Some(value) if value.of != 1.0 => {
+                        Value { sum: median.sum * value.of, of: value.of }
+                    }
+                    _ => median,
+                };
+            let values = each
+                .filter(|one| !one.history.is_empty())
+                .map(|one| (*one, median(one).map(|median| weighed(one, median))));
             (values.collect(), Basis::History, "the median before,")
         }
     }
 }
 
 /// Whether each partition's number is production's, digit by digit.
-fn is_exactly(of: &Quantity, partitions: &[(&ComparedPartition<'_>, Value)]) -> bool {
+fn is_exactly(of: &Quantity, partitions: &[(&ComparedPartition<'_>, Option<Value>)]) -> bool {
     partitions.iter().all(|(one, _)| {
         let Some(production) = one.production else { return false };
         let exact = |metrics: &Metrics| match of {
@@ -170,6 +192,13 @@ fn is_exactly(of: &Quantity, partitions: &[(&ComparedPartition<'_>, Value)]) -> 
         };
         exact(one.metrics) == exact(production)
     })
+}
+
+/// Whether a least or greatest value leaves out NaN, which lies within no bounds.
+fn is_strange(of: &Quantity, metrics: &[&Metrics]) -> bool {
+    let Quantity::Column(Statistic::Min | Statistic::Max, name) = of else { return false };
+    let nans = |one: &&Metrics| one.columns.get(name).and_then(|column| column.nans);
+    metrics.iter().filter_map(nans).any(|nans| nans > 0)
 }
 
 /// A number as a sum and what it is divided by, so that several go together.

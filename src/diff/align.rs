@@ -73,7 +73,7 @@ fn whole_number(text: &str) -> Option<String> {
 fn has_numbers(side: &Tables, column: &str) -> bool {
     let parts = side.partitions.keys().flat_map(|name| name.split('/'));
     let mut values = parts.filter_map(|part| part.split_once('=')).filter(|part| part.0 == column);
-    values.all(|(_, value)| whole_number(value).is_some())
+    values.all(|(_, value)| whole_number(value).is_some() || value == hive::NULL)
 }
 
 /// Writes the numbers in folders' names without leading zeros.

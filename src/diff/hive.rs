@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use percent_encoding::percent_decode_str;
 
 /// What Hive and Spark write for a null.
-const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(super) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The Hive part of a file's path, and the values in it; none for null.
 pub(super) fn hive(path: &str) -> (String, BTreeMap<String, Option<String>>) {
@@ -15,7 +15,11 @@ pub(super) fn hive(path: &str) -> (String, BTreeMap<String, Option<String>>) {
         let value = Some(decoded(value)).filter(|value| value != NULL);
         (decoded(column), value)
     });
-    (parts.join("/"), values.collect())
+    // The same folders in another order, or with other signs spelt out, are the same.
+    let mut names: Vec<String> =
+        parts.iter().map(|part| decoded(part).replace('/', "%2F")).collect();
+    names.sort();
+    (names.join("/"), values.collect())
 }
 
 /// Spark writes what a file system may not like as `%3A`.

@@ -4,7 +4,7 @@
 //! Patterns are not given, they are found: where enough of the values that nothing explains yet
 //! share one, it becomes known, the one that explains most first. What no pattern explains often
 //! enough is in a cluster that says so. It is done while rows are compared. What nothing explains
-//! is kept for a second look, with the keys and some columns of its rows: 16 MiB of a partition
+//! is kept for a second look, with the keys and some columns of its rows: 32 MiB of a partition
 //! and 64 MiB of all at most; what is over that is counted as unclassified at once.
 
 mod cluster;
@@ -53,6 +53,8 @@ pub struct Explainer {
     projection: Option<Projection>,
     /// Bytes that may still be kept.
     room: usize,
+    /// Bytes of all columns that wait.
+    waiting: usize,
     /// Whether rows must be known again.
     identifies: bool,
 }
@@ -75,6 +77,7 @@ impl Explainer {
             varied: Varied::default(),
             projection: None,
             room: KEPT_BYTES,
+            waiting: 0,
             identifies: false,
         }
     }
@@ -118,12 +121,18 @@ impl Explainer {
             }
             tally.add_alone(origin, rows, &segments, &self.key)?;
         }
-        let waiting: usize = self.columns.values().map(ColumnExplainer::waiting_bytes).sum();
-        if waiting > WAITING_BYTES {
-            for column in self.columns.values_mut() {
-                column.look(&mut self.room)?;
-            }
+        Ok(())
+    }
+
+    /// What waits is looked at together, once it is much.
+    fn look(&mut self) -> Result<()> {
+        if self.waiting <= WAITING_BYTES {
+            return Ok(());
         }
+        for column in self.columns.values_mut() {
+            column.look(&mut self.room)?;
+        }
+        self.waiting = 0;
         Ok(())
     }
 
@@ -132,10 +141,12 @@ impl Explainer {
             self.columns
                 .insert(column.name.clone(), ColumnExplainer::new(&column.name, self.identifies));
         }
-        match self.columns.get_mut(&column.name) {
-            Some(explainer) => explainer.see(rows, column, &mut self.room),
-            None => Ok(()),
+        if let Some(explainer) = self.columns.get_mut(&column.name) {
+            let before = explainer.waiting_bytes();
+            explainer.see(rows, column, &mut self.room)?;
+            self.waiting = self.waiting + explainer.waiting_bytes() - before;
         }
+        self.look()
     }
 
     /// The end of the partition.

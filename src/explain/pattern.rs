@@ -100,6 +100,9 @@ impl Pattern {
                 | Self::BecameInfinite
                 | Self::Became { .. }
                 | Self::Was { .. }
+                | Self::Case
+                | Self::Trimmed
+                | Self::Rounded { .. }
                 | Self::Noise
                 | Self::Unclassified
         )

@@ -3,7 +3,7 @@
 //! A *discrepancy* is a cluster of unexplained differences. Its id is a digest of its column and
 //! pattern, so it is the same one after recomputing, and in the next candidate of the same change.
 //! Its state is the fold of its dispositions, which are create-only objects of the change. A
-//! disposition holds for what was seen ([`Seen`]) and for no more: when the discrepancy is another
+//! disposition holds for what was seen, as far as [`Seen`] tells it, and for no more: when the discrepancy is another
 //! one since, it is open again.
 
 mod export;
@@ -32,7 +32,7 @@ pub use stored::{DisposeOutcome, dispose, load_dispositions};
 use words::Words;
 
 /// The format this program writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What is said of a discrepancy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,14 +1,22 @@
 //! Dispositions as objects of a change.
 
+use serde::Deserialize;
+
 use super::words::may_say;
 use super::{Discrepancy, Disposition, FORMAT, Seen, State};
 use crate::approval::person;
 use crate::dataset::{Dataset, Policy, layout};
 use crate::env::Env;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::identity::{Digest, from_json, to_json};
 use crate::plan::Plan;
 use crate::storage::Created;
+
+/// What is read first.
+#[derive(Deserialize)]
+struct Stored {
+    format: u32,
+}
 
 /// What became of a disposition.
 #[derive(Debug)]
@@ -38,6 +46,14 @@ pub async fn load_dispositions(dataset: &Dataset, plan: &Plan) -> Result<Vec<Dis
     let mut found = Vec::new();
     for object in dataset.control().list(&folder).await?.objects {
         let Some(bytes) = dataset.control().read(&object.path).await? else { continue };
+        let Stored { format } = from_json(&bytes, &object.path)?;
+        if format != FORMAT {
+            return Err(Error::new(ErrorKind::Unsupported, "a disposition has another format")
+                .with("object", &object.path)
+                .with("format", format)
+                .with("read here", FORMAT)
+                .hint("say it again with this version, under a new reason of the change"));
+        }
         let disposition: Disposition = from_json(&bytes, &object.path)?;
         if !object.path.contains(Digest::of_json(&disposition)?.as_str()) {
             return Err(Error::corrupt("a disposition's content does not match its name")

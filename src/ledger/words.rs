@@ -69,7 +69,12 @@ impl<'a> Words<'a> {
             let word = words.get(&digest).filter(|word| word.state.settles());
             if let Some(word) = word.filter(|_| seen.insert(digest)) {
                 found.push(*word);
-                next.extend(word.after.iter().cloned());
+                // What was contested when this was said stays so.
+                let settled =
+                    |digest: &Digest| words.get(digest).is_some_and(|word| word.state.settles());
+                if word.after.iter().all(settled) {
+                    next.extend(word.after.iter().cloned());
+                }
             }
         }
         found.sort_by_key(|word| std::cmp::Reverse(word.at));
@@ -155,6 +160,12 @@ mod tests {
         assert_eq!(last(&[&one, &two]), State::ToFix);
         let answer = word(State::Accepted, "owner", 2, &[&one, &two]);
         assert_eq!(last(&[&one, &two, &answer]), State::Accepted);
+        // The acceptance that was contested covers nothing any more.
+        let words = [one, two, answer.clone()];
+        let policy = Policy { owners: BTreeSet::from(["owner".to_owned()]), ..Policy::default() };
+        let since =
+            Words::of(&words, &policy).unwrap().since("d").into_iter().cloned().collect::<Vec<_>>();
+        assert_eq!(since, [answer]);
     }
 
     #[test]

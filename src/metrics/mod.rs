@@ -63,12 +63,6 @@ impl Metrics {
         plain.columns.values_mut().for_each(|column| column.profile = None);
         plain
     }
-
-    /// Whether each of some columns has a profile.
-    pub fn profiles(&self, columns: &BTreeSet<String>) -> bool {
-        let has = |name| self.columns.get(name).is_some_and(|column| column.profile.is_some());
-        columns.iter().all(has)
-    }
 }
 
 /// Sees batches, gives metrics.

@@ -109,7 +109,7 @@ async fn check_rules(
         prepared.map_err(|error| error.with("check", &rule.name))?;
     }
     if let Some(sample) = &spec.checks.sample {
-        let query = Query::parse(&sample.query(), "checks.sample")?;
+        let query = Query::parse(&sample.query(&spec.dataset.key), "checks.sample")?;
         let prepared = Prepared::new(&query, &tables, parameters).await;
         prepared.map_err(|error| error.with("check", "checks.sample"))?;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, Scalar};
 use arrow::compute::kernels::cmp::{gt_eq, lt};
-use arrow::compute::{CastOptions, and, cast, cast_with_options, filter_record_batch};
+use arrow::compute::{CastOptions, and, cast_with_options, filter_record_batch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session as EngineSession, TableProvider};
@@ -154,7 +154,10 @@ fn keep(batch: &RecordBatch, window: &RowWindow) -> Result<RecordBatch> {
         let array = value
             .to_array()
             .map_err(|error| Error::internal("make a boundary").because(error.to_string()))?;
-        Ok(Scalar::new(cast(&array, column.data_type()).map_err(fail)?))
+        // Strictly: a boundary that became null would drop every row.
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let bound = cast_with_options(&array, column.data_type(), &strict).map_err(fail)?;
+        Ok(Scalar::new(bound))
     };
     let after: BooleanArray = gt_eq(column, &bound(&window.start)?).map_err(fail)?;
     let before = lt(column, &bound(&window.end)?).map_err(fail)?;

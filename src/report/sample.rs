@@ -35,7 +35,7 @@ impl Checker {
         sample: &Sample,
         partition: &PlannedPartition,
     ) -> Result<Finding> {
-        let query = Query::parse(&sample.query(), "checks.sample")?;
+        let query = Query::parse(&sample.query(&self.plan.decides.key), "checks.sample")?;
         let parameters = self.plan.parameters_of(&partition.interval)?;
         let mut stream = session.run(&query, &parameters, &[]).await?;
         let mut found = Reconciled::default();

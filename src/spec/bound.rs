@@ -197,6 +197,13 @@ impl Bound {
         if [self.min, self.max].into_iter().flatten().any(|bound| bound.0.is_nan()) {
             return wrong("a bound is no number", "write a number");
         }
+        let is_distinct = matches!(self.of, Quantity::Column(Statistic::Distinct, _));
+        if is_distinct && self.to == Some(Reference::History) && self.per != Per::Partition {
+            return wrong(
+                "partitions' different values cannot be added up",
+                "write per = \"partition\", or compare with production",
+            );
+        }
         if self.history == 0 {
             return wrong("history is no partition", "write history = 28, or leave it out");
         }

@@ -1,6 +1,6 @@
 //! A sample of a candidate's rows that is reconciled with a source, row by row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -50,14 +50,15 @@ impl Sample {
     /// The query for the chosen rows: the candidate's key, whether a source's row was found, and
     /// whether what is expected of both is true.
     ///
-    /// Which rows are chosen follows from a hash of the seed and the rows' keys, so it is the same
+    /// Which rows are chosen follows from a hash of the seed and the rows' keys (`key`: the dataset's), so it is the same
     /// whatever the order of rows.
-    pub fn query(&self) -> String {
+    pub fn query(&self, key: &[String]) -> String {
         let ours = |name: &String| format!("candidate.{}", quoted(name));
         let keys: Vec<String> = self.key.keys().map(ours).collect();
-        let texts: Vec<String> = self
-            .key
-            .keys()
+        // The rows' own key too, or rows of one source row would be chosen by their order.
+        let ranked: BTreeSet<&String> = self.key.keys().chain(key).collect();
+        let texts: Vec<String> = ranked
+            .into_iter()
             .map(|name| format!("coalesce(arrow_cast({}, 'Utf8'), '')", quoted(name)))
             .collect();
         let strata: Vec<String> = self.by.iter().map(|name| quoted(name)).collect();
