@@ -182,6 +182,10 @@ fn bounds_and_warnings_that_mean_nothing_are_refused() {
         ("bound = [{ of = \"rows\", min = 2, max = 1 }]", "greater"),
         ("bound = [{ of = \"median rate\", min = 2 }]", "null-rate COLUMN"),
         ("bound = [{ of = \"sum nowhere\", min = 2 }]", "nowhere"),
+        (
+            "bound = [{ of = \"distinct kind\", to = \"history\", within = 0.1, per = \"range\" }]",
+            "cannot be added up",
+        ),
         ("warn = [\"unique-key\"]", "no declared check"),
         ("bound = [{ of = \"sum kind\", min = 2 }]", "no number"),
         ("bound = [{ of = \"rows\", min = nan }]", "no number"),
@@ -330,6 +334,9 @@ fn a_number_that_is_not_there_is_not_within_bounds_and_means_are_of_numbers() {
     let means = findings(&found, "mean", "declared", "pass");
     let day = means.iter().find(|one| one["partition"] == "2024-03-07").unwrap();
     assert_eq!(day["observed"], "4");
+    // What is no number lies within no bounds.
+    let found = report(&lab, &strange, "[checks]\nbound = [{ of = \"max rate\", max = 100 }]\n");
+    assert_eq!(findings(&found, "max", "declared", "fail").len(), 1);
 }
 
 #[test]
@@ -358,4 +365,17 @@ fn what_is_about_the_whole_run_is_refused_where_batches_are_published_one_by_one
         let said = lab.run(&["plan", "specs/sales.toml"]).expect(2).said();
         assert!(said.contains(needle), "{said}");
     }
+}
+
+#[test]
+fn different_values_of_several_partitions_are_compared_as_those_of_all_together() {
+    let lab = lab();
+    // Every day has its own ids; a candidate whose days had all the same would have a fifth of them.
+    let bound = "[checks]\nbound = [{ of = \"distinct id\", to = \"production\", within = 0.1, per = \"range\" }]\n";
+    let found = report(&lab, &sql("", "", "true"), bound);
+    let found = findings(&found, "distinct", "production", "pass");
+    assert_eq!(found.len(), 1);
+    let observed: f64 =
+        found[0]["observed"].as_str().unwrap().trim_start_matches("about ").parse().unwrap();
+    assert!((5_300.0..6_100.0).contains(&observed), "{found:?}");
 }

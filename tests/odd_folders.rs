@@ -68,6 +68,8 @@ fn the_same_rows_in_other_folders_meet() {
     assert_eq!(whole["is_equal"], true, "{whole}");
     assert!(whole["layout"].as_str().unwrap().contains("m="), "{whole}");
     assert_eq!(rows(&diff(&lab, "hive_01", "flat")), [1, 0, 0]);
+    assert_eq!(rows(&diff(&lab, "default_1", "default_01")), [0, 0, 0]);
+    assert_eq!(diff(&lab, "order_ab", "order_ba")["is_equal"], true);
     assert_eq!(rows(&diff(&lab, "hive_null", "flat_null")), [0, 0, 0]);
     let apart = diff(&lab, "hive_1", "hive_3");
     assert!(apart["layout"].as_str().unwrap().contains("no partition is on both sides"), "{apart}");

@@ -1,6 +1,7 @@
 //! Checks over a whole candidate: coverage, expected differences, balances, totals.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::bounds::check_bounds;
 use super::defaults::check_defaults;
@@ -34,7 +35,7 @@ pub struct ComparedPartition<'a> {
     /// Rows that the plan expects to read; none: it does not say.
     pub estimated_rows: Option<u64>,
     /// Production's partitions before it, the nearest last.
-    pub history: &'a [Metrics],
+    pub history: &'a [Arc<Metrics>],
 }
 
 /// What is known of the range.

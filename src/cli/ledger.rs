@@ -243,7 +243,14 @@ async fn read_again(
     cluster_rows(&context.stores, &found.dataset, &found.plan, about, &mut see).await?;
     if let (Some(export), Some(file)) = (export, &arguments.export) {
         export.close()?;
-        let text = format!("{} rows written to {}\n", thousands(written as u64), file.display());
+        let mut text =
+            format!("{} rows written to {}\n", thousands(written as u64), file.display());
+        if written as u64 != cluster.values {
+            text += &format!(
+                "the report counts {}: a value that several explanations fit is under the largest of them here\n",
+                thousands(cluster.values)
+            );
+        }
         return Ok((text, serde_json::json!(written)));
     }
     let rows: Vec<serde_json::Value> = lines

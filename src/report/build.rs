@@ -128,7 +128,7 @@ fn assemble(
     plan: &Plan,
     (candidate, digest): (&Candidate, Digest),
     base_version: u64,
-    (looked, history): (Vec<Looked>, BTreeMap<String, Vec<Metrics>>),
+    (looked, history): (Vec<Looked>, BTreeMap<String, Vec<Arc<Metrics>>>),
     (clusters, unexplained): (Vec<Cluster>, Vec<Cluster>),
 ) -> Result<Report> {
     let decides = &plan.decides;

@@ -1,6 +1,7 @@
 //! Production's partitions before a partition: what its numbers used to be.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 
@@ -21,23 +22,23 @@ impl Checker {
     pub(super) async fn history(
         &self,
         partitions: usize,
-    ) -> Result<BTreeMap<String, Vec<Metrics>>> {
+    ) -> Result<BTreeMap<String, Vec<Arc<Metrics>>>> {
         let mut histories = BTreeMap::new();
         if partitions == 0 {
             return Ok(histories);
         }
         let production: Vec<&Partition> = self.production.present().collect();
-        let mut known: BTreeMap<&str, Metrics> = BTreeMap::new();
+        let mut known: BTreeMap<&str, Arc<Metrics>> = BTreeMap::new();
         for planned in &self.plan.decides.partitions {
             let end = production.partition_point(|one| one.start < planned.interval.start);
             let before = &production[end.saturating_sub(partitions)..end];
             let mut history = Vec::new();
             for partition in before {
                 let metrics = match known.get(partition.name.as_str()) {
-                    Some(metrics) => metrics.clone(),
-                    None => self.metrics_of(partition).await?,
+                    Some(metrics) => Arc::clone(metrics),
+                    None => Arc::new(self.metrics_of(partition).await?),
                 };
-                known.insert(&partition.name, metrics.clone());
+                known.insert(&partition.name, Arc::clone(&metrics));
                 history.push(metrics);
             }
             histories.insert(name(planned), history);
