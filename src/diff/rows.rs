@@ -13,7 +13,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::DiffOptions;
 use crate::error::{ErrorKind, Result, from_arrow, from_engine};
-use crate::key::{KeyEncoder, sort_rows};
+use crate::key::{KeyEncoder, MOST_SORTED_ROWS, sort_rows};
 use crate::metrics::RowHasher;
 use crate::parquet_file::viewed;
 use crate::query::{PinnedTable, Session, SessionOptions};
@@ -80,13 +80,14 @@ impl Rows {
             return Ok(self.raw(BATCH_ROWS));
         }
         let mut held = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut rows) = (0, 0);
         let mut batches = self.raw(BATCH_ROWS);
         while let Some(batch) = batches.next().await {
             let batch = batch?;
             bytes += batch.get_array_memory_size();
+            rows += batch.num_rows();
             held.push(batch);
-            if bytes > options.memory {
+            if bytes > options.memory || rows > MOST_SORTED_ROWS {
                 drop(held);
                 return self.sorted_by_engine(options).await;
             }

@@ -9,6 +9,7 @@
 
 mod cluster;
 mod column;
+mod fixed_tests;
 mod nearly;
 mod numbers;
 mod pairs;

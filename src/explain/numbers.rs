@@ -6,6 +6,7 @@ use std::hash::Hash;
 use arrow::datatypes::i256;
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 
+use super::fixed_tests::FixedTest;
 use super::nearly::{best_rounded, is_nearly};
 use super::pairs::Unit;
 use super::pattern::Pattern;
@@ -85,15 +86,14 @@ fn best_rounded_fixed(
     let each = fewer.map(|digits| {
         let pattern = Pattern::Rounded { places: digits };
         let test = FixedTest::new(&pattern, unit);
-        let explains =
-            |at: &&usize| test.explains((before[**at], after[**at]), (0.0, 0.0), Near::default());
+        let explains = |at: &&usize| test.explains((before[**at], after[**at]));
         let count = places.iter().filter(explains).count();
         Some((pattern, count)).filter(|found| found.1 > 0)
     });
     preferred(each)
 }
 
-fn turns(before: i128, after: i128) -> bool {
+pub(super) fn turns(before: i128, after: i128) -> bool {
     before != 0 && before.checked_neg() == Some(after)
 }
 
@@ -165,7 +165,7 @@ fn best_factor(
 
 /// `rounding`: one unit of the column's places, or 0 for doubles. What rounding alone could make of
 /// a small change is no proof of a factor.
-fn is_scaled(before: f64, after: f64, by: f64, rounding: f64) -> bool {
+pub(super) fn is_scaled(before: f64, after: f64, by: f64, rounding: f64) -> bool {
     let expected = before * by;
     let off = (after - expected).abs();
     let exact = off <= expected.abs() * 1e-12;
@@ -178,90 +178,6 @@ fn is_scaled(before: f64, after: f64, by: f64, rounding: f64) -> bool {
 fn is_shifted(before: f64, after: f64, by: f64) -> bool {
     let noise = 4.0 * f64::EPSILON * before.abs().max(after.abs());
     (after - before - by).abs() <= noise.max(by.abs() * 1e-9)
-}
-
-/// A pattern of whole numbers, ready to be tried on many pairs.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum FixedTest {
-    Replaced(i128, i128),
-    Became(i128),
-    Was(i128),
-    SignTurned,
-    Shifted(i128),
-    Scaled(f64),
-    /// To multiples of this.
-    Rounded(i128),
-    Never,
-}
-
-impl FixedTest {
-    pub(super) fn new(pattern: &Pattern, unit: Unit) -> Self {
-        let made = match pattern {
-            Pattern::Replaced { from, to } => fixed_value(from, unit)
-                .zip(fixed_value(to, unit))
-                .map(|(from, to)| Self::Replaced(from, to)),
-            Pattern::Became { value } => fixed_value(value, unit).map(Self::Became),
-            Pattern::Was { value } => fixed_value(value, unit).map(Self::Was),
-            Pattern::SignTurned => Some(Self::SignTurned),
-            Pattern::Shifted { by } => span_value(by, unit).map(Self::Shifted),
-            Pattern::Scaled { by } => by.parse().ok().map(Self::Scaled),
-            Pattern::Rounded { places } => rounding_step(*places, unit).map(Self::Rounded),
-            _ => None,
-        };
-        made.unwrap_or(Self::Never)
-    }
-
-    /// Whether it explains a pair, which is given as whole numbers and as doubles.
-    #[inline]
-    pub(super) fn explains(
-        self,
-        (before, after): (i128, i128),
-        doubles: (f64, f64),
-        near: Near,
-    ) -> bool {
-        match self {
-            Self::Replaced(from, to) => before == from && after == to,
-            Self::Became(value) => after == value,
-            Self::Was(value) => before == value,
-            Self::SignTurned => turns(before, after),
-            Self::Shifted(by) => after.checked_sub(before) == Some(by),
-            Self::Scaled(by) => near.has(by) && is_scaled(doubles.0, doubles.1, by, 1.0),
-            Self::Rounded(step) => {
-                let change = after.abs_diff(before);
-                after % step == 0 && change > 0 && change <= step.unsigned_abs() / 2
-            }
-            Self::Never => false,
-        }
-    }
-}
-
-/// Factors that could explain a pair: most others are told by one subtraction.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Near {
-    ratio: f64,
-    slack: f64,
-}
-
-impl Near {
-    /// What [`is_scaled`] lets pass, with room: rounding by a unit, or a share of 1e-12.
-    #[inline]
-    pub(super) fn of((before, after): (f64, f64)) -> Self {
-        let one = 1.0 / before;
-        let ratio = after * one;
-        Self { ratio, slack: 1.001 * one.abs() + 1e-9 * ratio.abs() }
-    }
-
-    #[inline]
-    fn has(self, factor: f64) -> bool {
-        (factor - self.ratio).abs() <= self.slack
-    }
-}
-
-/// What values rounded to so many places are multiples of, in units of the column.
-fn rounding_step(places: u8, unit: Unit) -> Option<i128> {
-    let Unit::Number { scale } = unit else { return None };
-    let dropped = u32::try_from(i16::from(scale) - i16::from(places)).ok()?;
-    10_i128.checked_pow(dropped).filter(|step| *step > 1)
 }
 
 pub(super) fn float_test<'a>(before: &'a [f64], after: &'a [f64], pattern: &Pattern) -> Test<'a> {
@@ -323,7 +239,7 @@ fn fixed_text(value: i128, unit: Unit) -> String {
 }
 
 /// The value that a text stands for.
-fn fixed_value(text: &str, unit: Unit) -> Option<i128> {
+pub(super) fn fixed_value(text: &str, unit: Unit) -> Option<i128> {
     match unit {
         Unit::Number { scale } => undecimal(text, scale),
         Unit::Time { nanoseconds } => moment_value(text, nanoseconds),
@@ -397,7 +313,7 @@ const SPANS: [(i128, &str); 7] = [
     (1, "ns"),
 ];
 
-fn span_value(text: &str, unit: Unit) -> Option<i128> {
+pub(super) fn span_value(text: &str, unit: Unit) -> Option<i128> {
     match unit {
         Unit::Number { scale } => undecimal(text.trim_start_matches('+'), scale),
         Unit::Time { nanoseconds } => {

@@ -5,7 +5,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 
-use super::numbers::{FixedTest, Near};
+use super::fixed_tests::FixedTests;
 use super::pattern::Pattern;
 use super::{numbers, texts};
 use crate::compare::{ChangedColumn, Numbers, double, unit};
@@ -119,15 +119,15 @@ impl Pairs {
     ) -> Vec<Vec<usize>> {
         match self {
             Self::Fixed { before, after, unit } => {
-                let tests: Vec<FixedTest> =
-                    patterns.iter().map(|pattern| FixedTest::new(pattern, *unit)).collect();
-                let scales = tests.iter().any(|test| matches!(test, FixedTest::Scaled(_)));
-                sorted(patterns.len(), places, |place| {
-                    let pair = (before[place], after[place]);
-                    let doubles = (double(pair.0), double(pair.1));
-                    let near = if scales { Near::of(doubles) } else { Near::default() };
-                    tests.iter().position(|test| test.explains(pair, doubles, near))
-                })
+                let mut taken = vec![Vec::new(); patterns.len()];
+                let mut open = Vec::new();
+                let tests = FixedTests::new(patterns, *unit);
+                tests.firsts(before, after, places, |place, first| match first {
+                    Some(number) => taken[number].push(place),
+                    None => open.push(place),
+                });
+                *places = open;
+                taken
             }
             Self::Float { before, after } => {
                 let tests: Vec<_> = patterns

@@ -1,55 +1,85 @@
 //! Values of a column in another order.
 //!
 //! What costs is not the copying but that each value lies somewhere else in memory. A column of few
-//! short texts is gathered as codes of one byte, which are near each other.
+//! short texts is gathered as codes of one byte, which are near each other; other values of one width
+//! are put side by side first, so that a place is one number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray as _, StringViewArray, UInt32Array};
-use arrow::compute::{interleave, take};
+use arrow::compute::{concat, interleave, take};
 use arrow::datatypes::DataType;
 
-use crate::error::{ErrorKind, Result, from_arrow};
+use crate::error::{Error, ErrorKind, Result, from_arrow};
 
 /// One column over several batches.
 pub(super) enum Gather {
-    /// A code for each row, the first row of each batch, and the texts.
-    Codes { codes: Vec<u8>, starts: Vec<usize>, texts: ArrayRef },
-    /// As it is.
-    Arrays(Vec<ArrayRef>),
+    /// A code for each row, and the texts.
+    Codes { codes: Vec<u8>, texts: ArrayRef },
+    /// All of it.
+    Whole(ArrayRef),
+    /// As it is, and the first row of each part.
+    Parts { arrays: Vec<ArrayRef>, starts: Vec<usize> },
 }
 
 impl Gather {
-    pub(super) fn new(arrays: Vec<ArrayRef>) -> Self {
-        match codes(&arrays) {
-            Some((codes, texts)) => {
-                let lengths = arrays.iter().scan(0, |end, array| {
-                    let start = *end;
-                    *end += array.len();
-                    Some(start)
-                });
-                Self::Codes { codes, starts: lengths.collect(), texts }
-            }
-            None => Self::Arrays(arrays),
+    pub(super) fn new(arrays: Vec<ArrayRef>) -> Result<Self> {
+        if let Some((codes, texts)) = codes(&arrays) {
+            return Ok(Self::Codes { codes, texts });
         }
+        if arrays.first().is_some_and(|array| has_one_width(array.data_type())) {
+            let parts: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+            return Ok(Self::Whole(concat(&parts).map_err(failed)?));
+        }
+        let starts = arrays.iter().scan(0, |end, array| {
+            let start = *end;
+            *end += array.len();
+            Some(start)
+        });
+        Ok(Self::Parts { starts: starts.collect(), arrays })
     }
 
-    /// The values at these places, each a batch and a row of it.
-    pub(super) fn at(&self, places: &[(usize, usize)]) -> Result<ArrayRef> {
+    /// The values at these places, counted over all batches.
+    pub(super) fn at(&self, places: &UInt32Array) -> Result<ArrayRef> {
         let gathered = match self {
-            Self::Codes { codes, starts, texts } => {
-                let of = |(batch, row): &(usize, usize)| u32::from(codes[starts[*batch] + row]);
-                let codes: UInt32Array = places.iter().map(of).collect::<Vec<u32>>().into();
+            Self::Codes { codes, texts } => {
+                let of = |place: &u32| u32::from(codes[*place as usize]);
+                let codes: UInt32Array =
+                    places.values().iter().map(of).collect::<Vec<u32>>().into();
                 take(texts, &codes, None)
             }
-            Self::Arrays(arrays) => {
+            Self::Whole(array) => take(array, places, None),
+            Self::Parts { arrays, starts } => {
                 let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
-                interleave(&arrays, places)
+                let places = places.values().iter().map(|place| {
+                    let place = *place as usize;
+                    // The last part that starts at the place or before; empty parts start there too.
+                    let part = starts.partition_point(|start| *start <= place).saturating_sub(1);
+                    (part, place - starts[part])
+                });
+                interleave(&arrays, &places.collect::<Vec<_>>())
             }
         };
-        gathered.map_err(|error| from_arrow(ErrorKind::Internal, "put rows into key order", error))
+        gathered.map_err(failed)
     }
+}
+
+fn failed(error: arrow::error::ArrowError) -> Error {
+    from_arrow(ErrorKind::Internal, "put rows into key order", error)
+}
+
+/// Whether an array of the type can be put together without moving more than its values: texts and
+/// binaries that are views stay where they are.
+fn has_one_width(data_type: &DataType) -> bool {
+    data_type.primitive_width().is_some()
+        || matches!(
+            data_type,
+            DataType::Boolean
+                | DataType::FixedSizeBinary(_)
+                | DataType::Utf8View
+                | DataType::BinaryView
+        )
 }
 
 /// Bytes of a text that lies in its view.
@@ -109,6 +139,8 @@ fn place_of(view: u128) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use arrow::compute::cast;
+
     use super::*;
 
     #[test]
@@ -130,10 +162,19 @@ mod tests {
                     (0..3_000).map(|n| (n * 7 % 3, n * 13 % 1_000)).collect();
                 let held: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
                 let expected = interleave(&held, &places).unwrap();
-                let gather = Gather::new(arrays.clone());
+                let flat =
+                    places.iter().map(|(batch, row)| u32::try_from(batch * 1_000 + row).unwrap());
+                let flat = UInt32Array::from_iter_values(flat);
+                let gather = Gather::new(arrays.clone()).unwrap();
                 let has_codes = matches!(gather, Gather::Codes { .. });
                 assert_eq!(has_codes, !with_nulls && different <= 256 && length <= 12);
-                assert_eq!(&gather.at(&places).unwrap(), &expected);
+                assert_eq!(&gather.at(&flat).unwrap(), &expected);
+                let texts: Vec<ArrayRef> =
+                    arrays.iter().map(|array| cast(array, &DataType::Utf8).unwrap()).collect();
+                let gather = Gather::new(texts).unwrap();
+                assert!(matches!(gather, Gather::Parts { .. }));
+                let again = cast(&gather.at(&flat).unwrap(), &DataType::Utf8View).unwrap();
+                assert_eq!(&again, &expected);
             }
         }
     }

@@ -9,6 +9,7 @@ mod gather;
 mod nan;
 mod ordered;
 mod packed;
+mod short;
 mod sort;
 
 use std::cmp::Ordering;
@@ -23,7 +24,7 @@ use crate::error::{Error, ErrorKind, Result, from_arrow};
 
 pub(crate) use nan::with_one_nan;
 pub use ordered::{Ordered, in_order};
-pub use sort::sort_rows;
+pub use sort::{MOST_SORTED_ROWS, sort_rows};
 
 use packed::Packing;
 

@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::datatypes::Schema;
 use rayon::prelude::*;
 
 use super::gather::Gather;
+use super::short::Short;
 use super::{KeyEncoder, Keys, Values};
 use crate::error::{ErrorKind, Result, from_arrow};
 
 /// Rows from which sorting is worth other cores.
 const PARALLEL_ROWS: usize = 1 << 18;
 
-/// Sorts the rows of batches by key; equal keys keep their order.
+/// Rows that are sorted at once, at most: each place is a number of 32 bits.
+pub const MOST_SORTED_ROWS: usize = u32::MAX as usize;
+
+/// Sorts the rows of batches by key, [`MOST_SORTED_ROWS`] at most; equal keys keep their order.
 ///
 /// # Schema
 /// As the batches'; each batch given back has `batch_rows` rows at most.
@@ -27,28 +31,36 @@ pub fn sort_rows(
 ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
     let keys: Vec<Keys> =
         batches.iter().map(|batch| encoder.encode(batch)).collect::<Result<_>>()?;
-    let order = order_of(&keys);
-    let cuts = order.len().div_ceil(batch_rows.max(1));
-    let schema = batches.first().map(RecordBatch::schema);
-    let columns = schema.as_ref().map_or(0, |schema| schema.fields().len());
-    let gathers: Vec<Gather> = (0..columns)
-        .map(|at| Gather::new(batches.iter().map(|batch| Arc::clone(batch.column(at))).collect()))
-        .collect();
-    Ok((0..cuts).map(move |cut| {
-        let places = &order[cut * batch_rows..((cut + 1) * batch_rows).min(order.len())];
-        let columns = gathers.iter().map(|gather| gather.at(places)).collect::<Result<_>>()?;
-        let schema = schema.clone().unwrap_or_else(|| Arc::new(Schema::empty()));
-        RecordBatch::try_new(schema, columns)
+    let order = UInt32Array::from(order_of(&keys));
+    drop(keys);
+    let schema = batches.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
+    let gathers: Vec<Gather> = columns_of(batches, schema.fields().len())
+        .into_iter()
+        .map(Gather::new)
+        .collect::<Result<_>>()?;
+    let batch_rows = batch_rows.max(1);
+    Ok((0..order.len().div_ceil(batch_rows)).map(move |cut| {
+        let start = cut * batch_rows;
+        let places = order.slice(start, batch_rows.min(order.len() - start));
+        let columns = gathers.iter().map(|gather| gather.at(&places)).collect::<Result<_>>()?;
+        RecordBatch::try_new(Arc::clone(&schema), columns)
             .map_err(|error| from_arrow(ErrorKind::Internal, "put rows into key order", error))
     }))
 }
 
-/// Each row's batch and place in it, in key order.
-fn order_of(keys: &[Keys]) -> Vec<(usize, usize)> {
-    let places = keys
-        .iter()
-        .enumerate()
-        .flat_map(|(batch, keys)| (0..keys.len()).map(move |row| (batch, row)));
+/// The batches by column, so that each column's parts can go once they are put together.
+fn columns_of(batches: Vec<RecordBatch>, columns: usize) -> Vec<Vec<ArrayRef>> {
+    let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); columns];
+    for batch in batches {
+        for (parts, array) in parts.iter_mut().zip(batch.columns()) {
+            parts.push(Arc::clone(array));
+        }
+    }
+    parts
+}
+
+/// Each row's place over all batches, in key order.
+fn order_of(keys: &[Keys]) -> Vec<u32> {
     let packed: Option<Vec<&[u128]>> = keys
         .iter()
         .map(|keys| match &keys.values {
@@ -56,24 +68,35 @@ fn order_of(keys: &[Keys]) -> Vec<(usize, usize)> {
             Values::Bytes(_) => None,
         })
         .collect();
-    if let Some(packed) = packed {
-        let mut rows: Vec<(u128, (usize, usize))> =
-            places.map(|(batch, row)| (packed[batch][row], (batch, row))).collect();
-        if rows.len() < PARALLEL_ROWS {
-            rows.sort_unstable();
-        } else {
-            rows.par_sort_unstable();
-        }
-        return rows.into_iter().map(|(_, place)| place).collect();
+    let Some(packed) = packed else { return order_of_bytes(keys) };
+    let rows = packed.iter().map(|values| values.len()).sum();
+    if let Some(short) = Short::of(&packed, rows) {
+        return short.order(&packed);
     }
-    let mut rows: Vec<(usize, usize)> = places.collect();
-    let by_key = |one: &(usize, usize), two: &(usize, usize)| {
-        keys[one.0].compare(one.1, &keys[two.0], two.1)
+    let keys = packed.iter().copied().flatten().copied();
+    let mut keys: Vec<(u128, u32)> = keys.zip(0..).collect();
+    if rows < PARALLEL_ROWS {
+        keys.sort_unstable();
+    } else {
+        keys.par_sort_unstable();
+    }
+    keys.into_iter().map(|(_, place)| place).collect()
+}
+
+fn order_of_bytes(keys: &[Keys]) -> Vec<u32> {
+    let places = keys
+        .iter()
+        .enumerate()
+        .flat_map(|(batch, keys)| (0..keys.len()).map(move |row| (batch, row)));
+    let mut rows: Vec<((usize, usize), u32)> = places.zip(0..).collect();
+    let by_key = |((one, row), _): &((usize, usize), u32),
+                  ((two, other), _): &((usize, usize), u32)| {
+        keys[*one].compare(*row, &keys[*two], *other)
     };
     if rows.len() < PARALLEL_ROWS {
         rows.sort_by(by_key);
     } else {
         rows.par_sort_by(by_key);
     }
-    rows
+    rows.into_iter().map(|(_, place)| place).collect()
 }

@@ -8,8 +8,10 @@
 mod condition;
 mod conform;
 mod gate;
+mod held;
 mod order;
 mod parameters;
+mod pinned_scan;
 mod pinned_table;
 mod prepared;
 mod sample_rank;
@@ -19,6 +21,7 @@ mod time_kinds;
 pub use condition::RowCondition;
 pub use conform::{check_output, conform};
 pub use gate::Query;
+pub use held::HeldTables;
 pub use parameters::Parameters;
 pub use pinned_table::{PinnedFile, PinnedTable, RowWindow};
 pub use prepared::{Prepared, SourceColumns};

@@ -16,10 +16,12 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use super::HeldTables;
+use super::pinned_scan::PinnedScan;
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 use crate::parquet_file::{Footer, Scan, groups_in_window, read_footer, scan, viewed};
 use crate::storage::{Object, Store};
@@ -59,12 +61,35 @@ pub struct PinnedTable {
     schema: SchemaRef,
     files: Arc<Vec<PinnedFile>>,
     window: Option<Arc<RowWindow>>,
+    /// Who holds the decoded rows for all queries of a run, and under which name.
+    held: Option<(Arc<HeldTables>, String)>,
+    /// About how many rows there are.
+    expected_rows: Option<u64>,
 }
 
 impl PinnedTable {
     /// A table of these files.
     pub fn new(schema: SchemaRef, files: Vec<PinnedFile>, window: Option<RowWindow>) -> Self {
-        Self { schema, files: Arc::new(files), window: window.map(Arc::new) }
+        Self {
+            schema,
+            files: Arc::new(files),
+            window: window.map(Arc::new),
+            held: None,
+            expected_rows: None,
+        }
+    }
+
+    /// The same table, of which the engine knows about how many rows to expect.
+    #[must_use]
+    pub fn expecting(self, rows: u64) -> Self {
+        Self { expected_rows: Some(rows), ..self }
+    }
+
+    /// The same table, which other queries of the run read whole as well: its rows are decoded
+    /// once for all of them, and come as one batch, when `held` has room for them.
+    #[must_use]
+    pub fn held_in(self, held: Arc<HeldTables>, name: &str) -> Self {
+        Self { held: Some((held, name.to_owned())), ..self }
     }
 
     /// Its columns.
@@ -231,9 +256,8 @@ impl TableProvider for PinnedTable {
             Some(projection) => Arc::new(viewed(&self.schema).project(projection)?),
             None => viewed(&self.schema),
         };
-        let stream = Arc::new(TableStream { table: self.clone(), columns: Arc::clone(&columns) });
-        let scan = StreamingTableExec::try_new(columns, vec![stream], None, None, false, limit)?;
-        Ok(Arc::new(scan))
+        let stream = Arc::new(TableStream { table: self.clone(), columns });
+        Ok(Arc::new(PinnedScan::new(stream, limit, self.expected_rows)?))
     }
 }
 
@@ -256,9 +280,19 @@ impl PartitionStream for TableStream {
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let batch_rows = context.session_config().batch_size();
-        let batches = self
-            .table
-            .stream(Arc::clone(&self.columns), batch_rows)
+        let (table, columns) = (self.table.clone(), Arc::clone(&self.columns));
+        let batches = async move {
+            let held = match &table.held {
+                Some((held, name)) => held.rows(name, &table, &columns, batch_rows).await?,
+                None => None,
+            };
+            Ok(match held {
+                Some(rows) => futures::stream::iter([Ok(rows)]).boxed(),
+                None => table.stream(columns, batch_rows),
+            })
+        };
+        let batches = futures::stream::once(batches)
+            .try_flatten()
             .map_err(|error| DataFusionError::External(Box::new(error)));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.columns), batches))
     }

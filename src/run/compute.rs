@@ -13,7 +13,7 @@ use super::record::{FailedAttempt, Record, Started, store_step};
 use crate::check::{PartitionFacts, ValueMeter, Verdict, check_partition, verdict};
 use crate::dataset::{DataFile, Place, layout};
 use crate::error::{Error, ErrorKind, Result, from_engine};
-use crate::key::{KeyEncoder, Ordered, in_order, sort_rows};
+use crate::key::{KeyEncoder, MOST_SORTED_ROWS, Ordered, in_order, sort_rows};
 use crate::metrics::Meter;
 use crate::parquet_file::{FileWriter, viewed};
 use crate::plan::{Plan, PlannedPartition};
@@ -138,10 +138,18 @@ impl<'a> Pass<'a> {
         let runner = self.runner;
         let decides = &runner.plan.decides;
         let session = Session::new(&runner.session_options())?;
-        for name in self.partition.reads.keys() {
+        for (name, files) in &self.partition.reads {
             let Some(source) = decides.sources.get(name) else { continue };
             let interval = &self.partition.interval;
-            let table = runner.plan.source_table(&runner.stores, source, interval, false)?;
+            let mut table = runner.plan.source_table(&runner.stores, source, interval, false)?;
+            // Where an answer may follow the order of rows, that order stays as it always was.
+            if decides.order_sensitive.is_empty() {
+                let files = files.iter().filter_map(|number| source.files.get(*number));
+                table = table.expecting(files.map(|file| file.rows).sum());
+                if source.interval.is_none() && decides.partitions.len() > 1 {
+                    table = table.held_in(Arc::clone(&runner.held), name);
+                }
+            }
             session.register(name, table)?;
         }
         let parameters = runner.plan.parameters_of(&self.partition.interval)?;
@@ -168,6 +176,7 @@ impl<'a> Pass<'a> {
         let mut stream = session.run(&runner.query, parameters, &[]).await?;
         let encoder = KeyEncoder::new(&self.views, &runner.plan.decides.key)?;
         let mut held = Vec::new();
+        let mut held_rows = 0;
         let mut last = None;
         let mut ascending = true;
         while let Some(batch) = stream.next().await {
@@ -178,7 +187,9 @@ impl<'a> Pass<'a> {
             let keys = encoder.encode(&rows)?;
             ascending &= in_order(&keys, last.as_ref()) == Ordered::Ascending;
             last = Some(keys.one(keys.len() - 1));
-            if held_bytes.try_grow(rows.get_array_memory_size()).is_err() {
+            held_rows += rows.num_rows();
+            let fits = held_bytes.try_grow(rows.get_array_memory_size()).is_ok();
+            if !fits || held_rows > MOST_SORTED_ROWS {
                 return Ok(false);
             }
             held.push(rows);

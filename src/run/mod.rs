@@ -22,7 +22,7 @@ use crate::dataset::{Dataset, Version};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
-use crate::query::{FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES, Query, SessionOptions};
+use crate::query::{FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES, HeldTables, Query, SessionOptions};
 use crate::storage::Stores;
 
 pub use events::{Event, load_events, pause_requested, store_event};
@@ -134,6 +134,8 @@ struct Runner {
     stop: Stop,
     progress: ProgressListener,
     memory: Arc<dyn MemoryPool>,
+    /// The reference tables, decoded once for all partitions.
+    held: Arc<HeldTables>,
     spill: SpillFolder,
     queries: Semaphore,
     /// Records that partitions have already; the next one follows them.
@@ -161,6 +163,7 @@ pub async fn run(
     let state = RunState::load(dataset, plan).await?.without_lost(dataset).await?;
     let limits = &plan.terms.limits;
     let bytes = usize::try_from(limits.memory.as_u64()).unwrap_or(usize::MAX);
+    let memory = SessionOptions::pool(bytes);
     let runner = Runner {
         stores: Arc::clone(stores),
         dataset: dataset.clone(),
@@ -170,7 +173,8 @@ pub async fn run(
         env: env.clone(),
         stop: stop.clone(),
         progress,
-        memory: SessionOptions::pool(bytes),
+        held: Arc::new(HeldTables::new(&memory, bytes / 8)),
+        memory,
         spill: SpillFolder::new(plan.id.short(), limits.spill.as_u64())?,
         queries: Semaphore::new(limits.source_queries),
         record_counts: state.record_counts.clone(),
