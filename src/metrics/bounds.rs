@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray as _, Float64Array,
-    PrimitiveArray, StringViewArray, downcast_primitive_array, make_comparator,
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray as _, BooleanArray,
+    Float64Array, PrimitiveArray, StringViewArray, downcast_primitive_array, make_comparator,
 };
 use arrow::compute::{
     SortOptions, cast, max, max_string, max_string_view, min, min_string, min_string_view,
@@ -73,6 +73,7 @@ fn extremes(array: &ArrayRef) -> Extremes {
                 (cast(&least, array.data_type())?, cast(&greatest, array.data_type())?);
             return Ok(Some((least, greatest)));
         }
+        DataType::Boolean => return Ok(boolean_extremes(array.as_boolean())),
         DataType::Utf8View => {
             return Ok(text_extremes(array.as_string_view()));
         }
@@ -90,6 +91,12 @@ fn extremes(array: &ArrayRef) -> Extremes {
             Ok(Some((array.slice(least, 1), array.slice(greatest, 1))))
         }
     }
+}
+
+fn boolean_extremes(values: &BooleanArray) -> Option<(ArrayRef, ArrayRef)> {
+    let (trues, falses) = (values.true_count(), values.false_count());
+    let one = |value: bool| -> ArrayRef { Arc::new(BooleanArray::from(vec![value])) };
+    (trues + falses > 0).then(|| (one(falses == 0), one(trues > 0)))
 }
 
 /// Texts of up to 12 bytes lie in their views, and compare as integers.
@@ -205,6 +212,22 @@ pub(super) fn is_orderable(data_type: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn booleans_have_bounds() {
+        let bounds_of = |array: ArrayRef| {
+            let mut bounds = Bounds::default();
+            bounds.update(&array).unwrap();
+            bounds.min().zip(bounds.max())
+        };
+        let booleans =
+            |values: &[Option<bool>]| bounds_of(Arc::new(BooleanArray::from_iter(values)));
+        let pair = |one: &str, two: &str| Some((one.to_owned(), two.to_owned()));
+        assert_eq!(booleans(&[None]), None);
+        assert_eq!(booleans(&[Some(true), None]), pair("true", "true"));
+        assert_eq!(booleans(&[Some(false)]), pair("false", "false"));
+        assert_eq!(booleans(&[Some(true), Some(false)]), pair("false", "true"));
+    }
 
     #[test]
     fn nan_is_no_bound_and_negative_zero_is_less_than_zero() {

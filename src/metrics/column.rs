@@ -103,6 +103,12 @@ impl ColumnMeter {
         let unpacked;
         let array = match array.data_type() {
             DataType::Dictionary(_, values) => {
+                // As views: nothing copies a text.
+                let values = match values.as_ref() {
+                    DataType::Utf8 | DataType::LargeUtf8 => &DataType::Utf8View,
+                    DataType::Binary | DataType::LargeBinary => &DataType::BinaryView,
+                    other => other,
+                };
                 unpacked = cast(array, values).map_err(|error| {
                     from_arrow(ErrorKind::Internal, "unpack a dictionary", error)
                 })?;

@@ -7,8 +7,9 @@ use arrow::array::{
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    Schema, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, Schema, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
 use super::words::{NULL, Words, class_of, float, push_values, signed, split, words_of};
@@ -80,6 +81,19 @@ fn add_column(
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             add_integers::<TimestampNanosecondType>(array, seed, rows);
         }
+        DataType::UInt8 => add_unsigned::<UInt8Type>(array, seed, rows),
+        DataType::UInt16 => add_unsigned::<UInt16Type>(array, seed, rows),
+        DataType::UInt32 => add_unsigned::<UInt32Type>(array, seed, rows),
+        DataType::UInt64 => add_unsigned::<UInt64Type>(array, seed, rows),
+        DataType::Boolean => {
+            let values = array.as_boolean().values().iter();
+            add_narrow(values.map(|value| (u64::from(value), false)), array.nulls(), seed, rows);
+        }
+        DataType::Float32 => {
+            let words = array.as_primitive::<Float32Type>().values().iter();
+            let words = words.map(|value| (float(f64::from(*value)).0, false));
+            add_narrow(words, array.nulls(), seed, rows);
+        }
         DataType::Float64 => {
             let words = array.as_primitive::<Float64Type>().values().iter();
             add_narrow(words.map(|value| (float(*value).0, false)), array.nulls(), seed, rows);
@@ -107,6 +121,15 @@ where
         (value.cast_unsigned(), value < 0)
     });
     add_narrow(values, array.nulls(), seed, rows);
+}
+
+fn add_unsigned<T>(array: &ArrayRef, seed: Words, rows: &mut [Words])
+where
+    T: ArrowPrimitiveType,
+    u64: From<T::Native>,
+{
+    let values = array.as_primitive::<T>().values().iter();
+    add_narrow(values.map(|value| (u64::from(*value), false)), array.nulls(), seed, rows);
 }
 
 /// Cells of values of 64 bits.
@@ -267,6 +290,41 @@ mod tests {
         let plain = StringArray::from_iter(texts.iter().map(Option::as_deref));
         let views = StringViewArray::from_iter(texts.iter().map(Option::as_deref));
         assert_eq!(hashes(Arc::new(plain)), hashes(Arc::new(views)));
+    }
+
+    /// Values that have a path of their own, in a list: there they take the general one.
+    #[test]
+    fn a_value_has_one_hash_by_its_own_path_and_by_the_general_one() {
+        let texts = ["0", "1", "7", "100", "-1", "0.5", "true", "255", "65535", "4294967295"];
+        let texts: ArrayRef =
+            Arc::new(StringArray::from_iter(texts.iter().map(Some).chain([None])));
+        for data_type in [
+            DataType::Boolean,
+            DataType::Int8,
+            DataType::Int16,
+            DataType::Int32,
+            DataType::Int64,
+            DataType::UInt8,
+            DataType::UInt16,
+            DataType::UInt32,
+            DataType::UInt64,
+            DataType::Float32,
+            DataType::Float64,
+            DataType::Decimal128(12, 1),
+        ] {
+            let values = arrow::compute::cast(&texts, &data_type).unwrap();
+            assert!(values.null_count() < 9, "{data_type}");
+            let mut general = Vec::new();
+            push_values(&values, &mut general).unwrap();
+            let seed = Words(3, 5);
+            let mut expected = vec![Words(0, 0); values.len()];
+            for (row, value) in expected.iter_mut().zip(general) {
+                add(row, cell(value, seed));
+            }
+            let mut ours = vec![Words(0, 0); values.len()];
+            add_column(&values, seed, &mut ours, &mut Vec::new()).unwrap();
+            assert_eq!(ours, expected, "{data_type}");
+        }
     }
 
     #[test]

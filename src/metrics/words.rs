@@ -237,8 +237,9 @@ fn push_nested(array: &ArrayRef, into: &mut Vec<Words>) -> Result<()> {
             for (column, part) in columns.iter().zip(&mut parts) {
                 push_values(column, part)?;
             }
+            let mut bytes = Vec::new();
             for row in 0..array.len() {
-                into.push(hash_parts(parts.iter().map(|part| part[row])));
+                into.push(hash_parts(parts.iter().map(|part| part[row]), &mut bytes));
             }
         }
         DataType::List(_) => {
@@ -277,24 +278,28 @@ fn push_slices(
     sorted: bool,
     into: &mut Vec<Words>,
 ) -> Result<()> {
-    let mut parts = Vec::new();
-    push_values(values, &mut parts)?;
+    let (Some(start), Some(end)) = (offsets.first(), offsets.last()) else { return Ok(()) };
+    // A slice of lists still has the items of all of them.
+    let mut parts = Vec::with_capacity(end - start);
+    push_values(&values.slice(*start, end - start), &mut parts)?;
+    let mut bytes = Vec::new();
     for bounds in offsets.windows(2) {
-        let slice = &mut parts[bounds[0]..bounds[1]];
+        let slice = &mut parts[bounds[0] - start..bounds[1] - start];
         if sorted {
             slice.sort_unstable_by_key(|words| (words.0, words.1));
         }
-        into.push(hash_parts(slice.iter().copied()));
+        into.push(hash_parts(slice.iter().copied(), &mut bytes));
     }
     Ok(())
 }
 
-fn hash_parts(parts: impl ExactSizeIterator<Item = Words>) -> Words {
-    let mut bytes = Vec::with_capacity(8 + 16 * parts.len());
+/// `bytes`: room for all parts side by side.
+fn hash_parts(parts: impl ExactSizeIterator<Item = Words>, bytes: &mut Vec<u8>) -> Words {
+    bytes.clear();
     bytes.extend_from_slice(&(parts.len() as u64).to_le_bytes());
     for part in parts {
         bytes.extend_from_slice(&part.0.to_le_bytes());
         bytes.extend_from_slice(&part.1.to_le_bytes());
     }
-    words_of(&bytes)
+    words_of(bytes)
 }
