@@ -1,13 +1,12 @@
 """Compares two folders of Parquet by key, with DuckDB, Polars and reissue, side by side.
 
-    v/bin/pip install duckdb==2.0.1 polars==2.1.0 tpchgen-cli==4.0.0
-    v/bin/python benches/lineitem.py FOLDER --reissue BINARY        # makes the data: 24 months of TPC-H lineitem
-    v/bin/python benches/diff.py FOLDER --reissue BINARY [--rounds 5]
+    python3 benches/lineitem.py FOLDER --reissue BINARY        # makes the data: 24 months of TPC-H lineitem
+    python3 benches/diff.py FOLDER --reissue BINARY [--rounds 5]
 
 production against: a candidate in key order whose price differs in 8 of 9 rows; the same in random order; one with 1 % of
 rows changed; a copy of itself. Two threads each, in turns, page cache warm. DuckDB and Polars join in full by key and count, by column, the
-values that differ; reissue diff also says what happened. The counts must agree. Prints one JSON object: median seconds, and
-the peak memory of reissue in MB.
+values that differ; datacompy, once, does the same with Polars; reissue diff also says what happened. The counts must agree.
+Prints one JSON object: median seconds, and the peak memory of reissue in MB. The peers are installed into FOLDER/environments.
 """
 import argparse
 import json
@@ -15,8 +14,13 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 
+from peers import DATACOMPY, PEERS, environment, run_inside
+
+if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+    run_inside(sys.argv[1], "peers", PEERS)
 os.environ["POLARS_MAX_THREADS"] = "2"
 import duckdb  # noqa: E402
 import polars as pl  # noqa: E402
@@ -70,6 +74,14 @@ def by_polars(root, other):
     return changed
 
 
+def by_datacompy(root, other):
+    python = environment(root, "datacompy", DATACOMPY)
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "datacompy_side.py")
+    words = [python, program, f"{root}/old", f"{root}/{other}", ",".join(KEYS)]
+    told = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    return told["seconds"], {column: told["changed"][column] for column in OTHERS}
+
+
 def by_reissue(root, other, binary):
     words = [binary, "diff", f"{root}/old", f"{root}/{other}", "--key", ",".join(KEYS), "--threads", "2", "--json"]
     done = subprocess.run(["/usr/bin/time", "-f", "%M", *words], capture_output=True, text=True, check=True)
@@ -103,6 +115,8 @@ def main():
             memory.append(peak)
             assert found == expected, (found, expected)
         told[other] = {tool: round(statistics.median(all_), 2) for tool, all_ in seconds.items()}
+        told[other]["datacompy"], found = by_datacompy(root, other)
+        assert found == expected, (found, expected)
         told[other]["reissue MB"] = round(max(memory))
         told[other]["times faster than duckdb"] = round(told[other]["duckdb"] / told[other]["reissue"], 2)
     print(json.dumps(told))

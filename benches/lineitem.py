@@ -1,7 +1,6 @@
 """Corrects a price formula in two years of TPC-H lineitem, with DuckDB and with reissue, side by side.
 
-    python3 -m venv v && v/bin/pip install duckdb==2.0.1 tpchgen-cli==4.0.0
-    v/bin/python benches/lineitem.py FOLDER --reissue target/release/reissue [--scale 5] [--rounds 3]
+    python3 benches/lineitem.py FOLDER --reissue target/release/reissue [--scale 5] [--rounds 9] [--cold]
 
 24 monthly partitions joined to `part`; production has the price without its tax. Each round runs both, in
 turn, from the same files, on two threads, zstd level 1, row groups of 1,048,576 rows, in key order, synced:
@@ -10,8 +9,9 @@ turn, from the same files, on two threads, zstd level 1, row groups of 1,048,576
     reissue  run (transform, write, metrics, digest, uniqueness), then check (decode the stored bytes again,
              metrics, compare with production by key)
 
-Results must agree: rows, distinct keys, the exact sum of the price, changed values per column. Prints one JSON
-object with the median seconds of each.
+Results must agree: rows, distinct keys, the exact sum of the price, changed values per column. With --cold, each starts
+with none of FOLDER's files in the page cache. Prints one JSON object with the median seconds of each, and the peak
+memory of reissue in MB. The peers are installed into FOLDER/environments.
 """
 import argparse
 import json
@@ -23,7 +23,11 @@ import sys
 import time
 from decimal import Decimal
 
-import duckdb
+from peers import PEERS, run_inside
+
+if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+    run_inside(sys.argv[1], "peers", PEERS)
+import duckdb  # noqa: E402
 
 KEYS = ["l_orderkey", "l_linenumber"]
 OTHERS = ["l_shipdate", "l_returnflag", "l_linestatus", "l_quantity", "p_brand", "charge", "l_shipmode"]
@@ -73,9 +77,21 @@ def prepare(root, scale):
     write(con, root, "production", False)
 
 
-def by_duckdb(root):
+def forget(root):
+    """Drops all files from the page cache."""
+    os.sync()
+    for folder, _, names in os.walk(root):
+        for name in names:
+            handle = os.open(os.path.join(folder, name), os.O_RDONLY)
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(handle)
+
+
+def by_duckdb(root, cold):
     con = duckdb.connect()
     con.execute(f"SET threads = {THREADS}")
+    if cold:
+        forget(root)
     begun = time.perf_counter()
     write(con, root, "candidate_duckdb", True)
     written = time.perf_counter()
@@ -126,7 +142,7 @@ memory               = "8 GiB"
 """
 
 
-def by_reissue(root, binary):
+def by_reissue(root, binary, cold):
     shutil.rmtree(f"{root}/production.reissue", ignore_errors=True)
     with open(f"{root}/spec.toml", "w") as file:
         file.write(SPEC)
@@ -134,13 +150,19 @@ def by_reissue(root, binary):
         file.write(f"""SELECT ship_month, {', '.join(KEYS)}, l_shipdate, l_returnflag, l_linestatus, l_quantity, p_brand,
             CAST({price(True)} AS DECIMAL(18, 6)) AS charge, l_shipmode FROM history JOIN part ON l_partkey = p_partkey""")
 
+    peaks = []
+
     def run(*words):
-        done = subprocess.run([binary, *words, "--json", "--as", "bench", "--dataset", f"{root}/production"], capture_output=True, text=True)
+        command = ["/usr/bin/time", "-f", "%M", binary, *words, "--json", "--as", "bench", "--dataset", f"{root}/production"]
+        done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
+        peaks.append(int(done.stderr.split()[-1]) / 1024)
         return json.loads(done.stdout)
 
     run("init", f"{root}/production", "--adopt", "--partition", "ship_month", "--every", "month", "--timezone", "UTC")
     plan = run("plan", f"{root}/spec.toml")["plan_id"]
+    if cold:
+        forget(root)
     begun = time.perf_counter()
     run("run", plan)
     written = time.perf_counter()
@@ -154,23 +176,25 @@ def by_reissue(root, binary):
         "charge": str(sum(Decimal(part["metrics"]["columns"]["charge"]["sum"]) for part in parts)),
         "changed": {column: report["total"]["columns"].get(column, {"changed": 0})["changed"] for column in OTHERS},
     }
-    return {"run": written - begun, "check": ended - written, "all": ended - begun, "bytes": size}, results
+    times = {"run": written - begun, "check": ended - written, "all": ended - begun}
+    return {**times, "bytes": size, "run MB": peaks[-2], "check MB": peaks[-1]}, results
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("--reissue", required=True)
-    parser.add_argument("--scale", type=int, default=5)
+    parser.add_argument("--scale", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cold", action="store_true")
     given = parser.parse_args()
     root = os.path.abspath(given.folder)
     if not os.path.isdir(f"{root}/production"):
         prepare(root, given.scale)
     rounds = {"duckdb": [], "reissue": []}
     for _ in range(given.rounds):
-        one, expected = by_duckdb(root)
-        two, found = by_reissue(root, os.path.abspath(given.reissue))
+        one, expected = by_duckdb(root, given.cold)
+        two, found = by_reissue(root, os.path.abspath(given.reissue), given.cold)
         assert found == expected, (found, expected)
         rounds["duckdb"].append(one)
         rounds["reissue"].append(two)
