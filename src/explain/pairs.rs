@@ -12,7 +12,7 @@ use crate::compare::{ChangedColumn, Numbers, double, unit};
 use crate::metrics::value_text;
 
 /// Pairs that are looked at to guess a pattern; all of them decide whether it is one.
-const SAMPLE: usize = 2_048;
+const SAMPLE: usize = 1_024;
 
 /// Pairs of values, neither of them null.
 #[derive(Debug)]

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, SchemaRef};
-use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
 
+use super::viewed;
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 use crate::storage::{Object, ObjectWriter};
 
@@ -35,7 +37,10 @@ pub struct FileWriter {
     /// None until the first rows tell how they are best encoded.
     encoder: Option<ArrowWriter<Vec<u8>>>,
     sink: ObjectWriter,
+    /// What a reader of the file is told.
     schema: SchemaRef,
+    /// The same with texts and binaries as views: nothing copies them before they are encoded.
+    views: SchemaRef,
     pending: Vec<RecordBatch>,
     pending_rows: usize,
     rows: u64,
@@ -59,9 +64,10 @@ impl FileWriter {
     /// `Unsupported` when Parquet cannot hold a column's type.
     pub fn new(schema: SchemaRef, sink: ObjectWriter) -> Result<Self> {
         // Whether Parquet can hold the columns is known before any row.
-        encoder(&schema, &RecordBatch::new_empty(Arc::clone(&schema)))?;
+        let views = viewed(&schema);
+        encoder(&schema, &RecordBatch::new_empty(Arc::clone(&views)))?;
         let (pending, pending_rows, rows) = (Vec::new(), 0, 0);
-        Ok(Self { encoder: None, sink, schema, pending, pending_rows, rows })
+        Ok(Self { encoder: None, sink, schema, views, pending, pending_rows, rows })
     }
 
     /// Appends rows of the file's columns; texts and binaries may be views.
@@ -70,7 +76,7 @@ impl FileWriter {
     /// As the store's, or `Internal`.
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
-        let mut rest = self.as_declared(batch)?;
+        let mut rest = self.as_views(batch)?;
         while self.pending_rows + rest.num_rows() >= BATCH_ROWS {
             let taken = BATCH_ROWS - self.pending_rows;
             self.hold(rest.slice(0, taken));
@@ -81,16 +87,15 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Views become what the file's schema declares.
-    fn as_declared(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    fn as_views(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let fail = |error| from_arrow(ErrorKind::Internal, "shape rows to write", error);
-        let fields = self.schema.fields().iter().zip(batch.columns());
+        let fields = self.views.fields().iter().zip(batch.columns());
         let columns = fields
             .map(|(field, column)| cast(column, field.data_type()))
             .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(fail)?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options).map_err(fail)
+        RecordBatch::try_new_with_options(Arc::clone(&self.views), columns, &options).map_err(fail)
     }
 
     fn hold(&mut self, batch: RecordBatch) {
@@ -104,7 +109,7 @@ impl FileWriter {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let batch = concat_batches(&self.schema, &self.pending)
+        let batch = concat_batches(&self.views, &self.pending)
             .map_err(|error| from_arrow(ErrorKind::Internal, "gather rows to write", error))?;
         self.pending.clear();
         self.pending_rows = 0;
@@ -137,7 +142,7 @@ impl FileWriter {
     pub async fn finish(mut self) -> Result<WrittenFile> {
         self.encode_pending().await?;
         if self.encoder.is_none() {
-            self.encode(&RecordBatch::new_empty(Arc::clone(&self.schema)))?;
+            self.encode(&RecordBatch::new_empty(Arc::clone(&self.views)))?;
         }
         if let Some(encoder) = &mut self.encoder {
             encoder.finish().map_err(|error| encode_error(ErrorKind::Internal, error))?;
@@ -170,7 +175,12 @@ fn encoder(schema: &SchemaRef, first: &RecordBatch) -> Result<ArrowWriter<Vec<u8
             properties = properties.set_column_dictionary_enabled(path, false);
         }
     }
-    ArrowWriter::try_new(Vec::new(), Arc::clone(schema), Some(properties.build()))
+    let mut properties = properties.build();
+    // The types that are declared, not those that the rows come in.
+    add_encoded_arrow_schema_to_metadata(schema, &mut properties);
+    let options =
+        ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+    ArrowWriter::try_new_with_options(Vec::new(), first.schema(), options)
         .map_err(|error| encode_error(ErrorKind::Unsupported, error))
 }
 
@@ -188,8 +198,11 @@ fn has_many_values(column: &ArrayRef) -> bool {
     let data = column.to_data();
     let Some(values) = data.buffers().first() else { return false };
     let bytes = values.as_slice().get(data.offset() * width..(data.offset() + rows) * width);
-    let different: HashSet<&[u8]> = bytes.unwrap_or_default().chunks_exact(width).collect();
-    different.len() > rows / 4
+    let mut different = HashSet::with_capacity(rows / 4);
+    bytes.unwrap_or_default().chunks_exact(width).any(|value| {
+        different.insert(value);
+        different.len() > rows / 4
+    })
 }
 
 fn encode_error(kind: ErrorKind, error: parquet::errors::ParquetError) -> Error {
