@@ -3,5 +3,6 @@
 
 #[test]
 fn sessions_say_what_they_said() {
-    trycmd::TestCases::new().case("tests/golden/*.trycmd");
+    // Help is as wide as the terminal; without one, as this says.
+    trycmd::TestCases::new().env("COLUMNS", "100").case("tests/golden/*.trycmd");
 }
