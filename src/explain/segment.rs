@@ -2,7 +2,6 @@
 //! others elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, Scalar, UInt32Array};
 use arrow::compute::kernels::cmp::distinct;
@@ -28,8 +27,15 @@ pub(super) fn rank(data_type: &DataType) -> Option<u8> {
     }
 }
 
+/// Rows that are looked at before all.
+const FEW: usize = 64;
+
 /// Whether all values of a column are the same as the first.
 fn is_one_value(array: &dyn Array) -> Result<bool> {
+    // Most columns tell within a few rows that they have more.
+    if array.len() > 2 * FEW && !is_one_value(array.slice(0, FEW).as_ref())? {
+        return Ok(false);
+    }
     let first = array.slice(0, 1);
     let differs = distinct(&array, &Scalar::new(first))
         .map_err(|error| from_arrow(ErrorKind::Internal, "look for segments", error))?;
@@ -79,14 +85,20 @@ impl Common {
         if places.is_empty() || (self.begun && self.values.is_empty()) {
             return Ok(());
         }
-        let places = Arc::new(UInt32Array::from(places.to_vec()));
+        let places = UInt32Array::from(places.to_vec());
         let mut kept = BTreeMap::new();
         for (field, array) in rows.schema().fields().iter().zip(rows.columns()) {
             if self.begun && !self.values.contains_key(field.name()) {
                 continue;
             }
-            let here = take(array, places.as_ref(), None)
-                .map_err(|error| from_arrow(ErrorKind::Internal, "look for segments", error))?;
+            let at = |places: &UInt32Array| {
+                take(array, places, None)
+                    .map_err(|error| from_arrow(ErrorKind::Internal, "look for segments", error))
+            };
+            if !is_one_value(&at(&places.slice(0, FEW.min(places.len())))?)? {
+                continue;
+            }
+            let here = at(&places)?;
             let value = value_text(&here, 0);
             let goes_on = !self.begun || self.values.get(field.name()) == Some(&value);
             if goes_on && is_one_value(&here)? {

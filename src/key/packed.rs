@@ -43,15 +43,17 @@ impl Packing {
     pub(super) fn pack(&self, arrays: &[ArrayRef], rows: usize) -> Result<Vec<u128>> {
         let mut into = vec![0_u128; rows];
         for (part, array) in self.parts.iter().zip(arrays) {
-            if part.nullable {
-                let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+            let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+            // The bit that says that there is a value comes with the value, where all have one.
+            let all_there = part.nullable && nulls.is_none();
+            if part.nullable && !all_there {
                 for (row, key) in into.iter_mut().enumerate() {
                     let is_there = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
                     *key = *key << 1 | u128::from(is_there);
                 }
             }
-            push(array, part.width, &mut into)?;
-            if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+            push(array, part.width, all_there, &mut into)?;
+            if let Some(nulls) = nulls {
                 // What lies below a null is anything: all nulls are one key.
                 let mask = !low_bits(part.width);
                 for (row, key) in into.iter_mut().enumerate() {
@@ -87,99 +89,127 @@ fn width_of(data_type: &DataType) -> Option<u32> {
     })
 }
 
-fn push(array: &ArrayRef, width: u32, into: &mut [u128]) -> Result<()> {
+/// What is above a value: the key so far, and a bit that says that there is one (`marked`).
+#[inline]
+fn above(key: u128, width: u32, marked: bool) -> u128 {
+    let key = if marked { key << 1 | 1 } else { key };
+    // A whole key of 16 bytes leaves nothing to shift.
+    key.checked_shl(width).unwrap_or(0)
+}
+
+fn push(array: &ArrayRef, width: u32, marked: bool, into: &mut [u128]) -> Result<()> {
     match array.data_type() {
         DataType::Boolean => {
-            let values = array.as_boolean().values();
-            into.iter_mut().enumerate().for_each(|(row, key)| {
-                *key = *key << 1 | u128::from(values.value(row));
-            });
+            let values = array.as_boolean().values().iter();
+            each(into, values.map(u128::from), 1, marked);
         }
         DataType::FixedSizeBinary(_) => {
             let values = array.as_fixed_size_binary();
-            for (row, key) in into.iter_mut().enumerate() {
-                let bytes = values.value(row).iter();
-                // A whole key of 16 bytes leaves nothing to shift.
-                let above = key.checked_shl(width).unwrap_or(0);
-                *key = above | bytes.fold(0, |sum, byte| sum << 8 | u128::from(*byte));
-            }
+            let values = (0..values.len()).map(|row| {
+                values.value(row).iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte))
+            });
+            each(into, values, width, marked);
         }
-        _ => push_primitive(array, into)?,
+        _ => push_primitive(array, marked, into)?,
     }
     Ok(())
 }
 
+#[inline]
+fn each(into: &mut [u128], values: impl Iterator<Item = u128>, width: u32, marked: bool) {
+    if marked {
+        into.iter_mut()
+            .zip(values)
+            .for_each(|(key, value)| *key = above(*key, width, true) | value);
+    } else {
+        into.iter_mut()
+            .zip(values)
+            .for_each(|(key, value)| *key = above(*key, width, false) | value);
+    }
+}
+
 /// Signed integers with their sign turned, so that they compare as unsigned ones.
-fn signed<T>(array: &ArrayRef, into: &mut [u128])
+fn signed<T>(array: &ArrayRef, marked: bool, into: &mut [u128])
 where
     T: ArrowPrimitiveType,
     i64: From<T::Native>,
 {
-    let width = u32::try_from(size_of::<T::Native>() * 8).unwrap_or(64);
+    let width = bits_of::<T>();
     let turn = 1_u64 << (width - 1);
     let mask = u64::MAX >> (64 - width);
     let values: &PrimitiveArray<T> = array.as_primitive();
-    for (key, value) in into.iter_mut().zip(values.values()) {
-        let bits = (i64::from(*value).cast_unsigned() & mask) ^ turn;
-        *key = *key << width | u128::from(bits);
-    }
+    let turned = |value: &T::Native| (i64::from(*value).cast_unsigned() & mask) ^ turn;
+    each(into, values.values().iter().map(|value| u128::from(turned(value))), width, marked);
 }
 
-fn unsigned<T>(array: &ArrayRef, into: &mut [u128])
+fn unsigned<T>(array: &ArrayRef, marked: bool, into: &mut [u128])
 where
     T: ArrowPrimitiveType,
     u128: From<T::Native>,
 {
-    let width = size_of::<T::Native>() * 8;
     let values: &PrimitiveArray<T> = array.as_primitive();
-    for (key, value) in into.iter_mut().zip(values.values()) {
-        *key = *key << width | u128::from(*value);
-    }
+    each(into, values.values().iter().map(|value| u128::from(*value)), bits_of::<T>(), marked);
 }
 
-fn push_primitive(array: &ArrayRef, into: &mut [u128]) -> Result<()> {
+fn bits_of<T: ArrowPrimitiveType>() -> u32 {
+    u32::try_from(size_of::<T::Native>() * 8).unwrap_or(64)
+}
+
+fn push_primitive(array: &ArrayRef, marked: bool, into: &mut [u128]) -> Result<()> {
     match array.data_type() {
-        DataType::Int8 => signed::<Int8Type>(array, into),
-        DataType::Int16 => signed::<Int16Type>(array, into),
-        DataType::Int32 => signed::<Int32Type>(array, into),
-        DataType::Int64 => signed::<Int64Type>(array, into),
-        DataType::UInt8 => unsigned::<UInt8Type>(array, into),
-        DataType::UInt16 => unsigned::<UInt16Type>(array, into),
-        DataType::UInt32 => unsigned::<UInt32Type>(array, into),
-        DataType::UInt64 => unsigned::<UInt64Type>(array, into),
-        DataType::Date32 => signed::<Date32Type>(array, into),
-        DataType::Date64 => signed::<Date64Type>(array, into),
-        DataType::Time32(TimeUnit::Second) => signed::<Time32SecondType>(array, into),
-        DataType::Time32(_) => signed::<Time32MillisecondType>(array, into),
-        DataType::Time64(TimeUnit::Microsecond) => signed::<Time64MicrosecondType>(array, into),
-        DataType::Time64(_) => signed::<Time64NanosecondType>(array, into),
-        DataType::Timestamp(TimeUnit::Second, _) => signed::<TimestampSecondType>(array, into),
+        DataType::Int8 => signed::<Int8Type>(array, marked, into),
+        DataType::Int16 => signed::<Int16Type>(array, marked, into),
+        DataType::Int32 => signed::<Int32Type>(array, marked, into),
+        DataType::Int64 => signed::<Int64Type>(array, marked, into),
+        DataType::UInt8 => unsigned::<UInt8Type>(array, marked, into),
+        DataType::UInt16 => unsigned::<UInt16Type>(array, marked, into),
+        DataType::UInt32 => unsigned::<UInt32Type>(array, marked, into),
+        DataType::UInt64 => unsigned::<UInt64Type>(array, marked, into),
+        DataType::Date32 => signed::<Date32Type>(array, marked, into),
+        DataType::Date64 => signed::<Date64Type>(array, marked, into),
+        DataType::Time32(TimeUnit::Second) => signed::<Time32SecondType>(array, marked, into),
+        DataType::Time32(_) => signed::<Time32MillisecondType>(array, marked, into),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            signed::<Time64MicrosecondType>(array, marked, into);
+        }
+        DataType::Time64(_) => signed::<Time64NanosecondType>(array, marked, into),
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            signed::<TimestampSecondType>(array, marked, into);
+        }
         DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            signed::<TimestampMillisecondType>(array, into);
+            signed::<TimestampMillisecondType>(array, marked, into);
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            signed::<TimestampMicrosecondType>(array, into);
+            signed::<TimestampMicrosecondType>(array, marked, into);
         }
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            signed::<TimestampNanosecondType>(array, into);
+            signed::<TimestampNanosecondType>(array, marked, into);
         }
-        DataType::Duration(TimeUnit::Second) => signed::<DurationSecondType>(array, into),
-        DataType::Duration(TimeUnit::Millisecond) => signed::<DurationMillisecondType>(array, into),
-        DataType::Duration(TimeUnit::Microsecond) => signed::<DurationMicrosecondType>(array, into),
-        DataType::Duration(TimeUnit::Nanosecond) => signed::<DurationNanosecondType>(array, into),
+        DataType::Duration(TimeUnit::Second) => signed::<DurationSecondType>(array, marked, into),
+        DataType::Duration(TimeUnit::Millisecond) => {
+            signed::<DurationMillisecondType>(array, marked, into);
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            signed::<DurationMicrosecondType>(array, marked, into);
+        }
+        DataType::Duration(TimeUnit::Nanosecond) => {
+            signed::<DurationNanosecondType>(array, marked, into);
+        }
         DataType::Float32 => {
-            for (key, value) in into.iter_mut().zip(array.as_primitive::<Float32Type>().values()) {
+            let values = array.as_primitive::<Float32Type>().values().iter();
+            let turned = values.map(|value| {
                 let bits = if value.is_nan() { f32::NAN } else { *value }.to_bits();
-                let turned = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
-                *key = *key << 32 | u128::from(turned);
-            }
+                u128::from(if bits >> 31 == 1 { !bits } else { bits | 1 << 31 })
+            });
+            each(into, turned, 32, marked);
         }
         DataType::Float64 => {
-            for (key, value) in into.iter_mut().zip(array.as_primitive::<Float64Type>().values()) {
+            let values = array.as_primitive::<Float64Type>().values().iter();
+            let turned = values.map(|value| {
                 let bits = if value.is_nan() { f64::NAN } else { *value }.to_bits();
-                let turned = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
-                *key = *key << 64 | u128::from(turned);
-            }
+                u128::from(if bits >> 63 == 1 { !bits } else { bits | 1 << 63 })
+            });
+            each(into, turned, 64, marked);
         }
         other => return Err(Error::internal(format!("keys of {other} are not packed"))),
     }
