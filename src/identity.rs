@@ -60,7 +60,11 @@ pub struct Real(pub f64);
 
 impl fmt::Display for Real {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        // Without hundreds of zeros.
+        match self.0.abs() {
+            size if size >= 1e16 || (size > 0.0 && size < 1e-6) => fmt::LowerExp::fmt(&self.0, f),
+            _ => self.0.fmt(f),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod golden;
 mod kills;
 mod ledger;
 mod live_writers;
+mod memory;
 mod mixtures;
 mod object_store;
 mod odd_folders;

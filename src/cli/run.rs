@@ -79,6 +79,9 @@ pub(super) async fn run(context: &Context, arguments: RunArguments) -> Result<An
         for cause in &failed.causes {
             text += &format!("  because: {cause}\n");
         }
+        for hint in &failed.hints {
+            text += &format!("  hint: {hint}\n");
+        }
         text += "  its evidence is kept; production is untouched\n";
     }
     if !outcome.failed.is_empty() && !arguments.keep_going {

@@ -84,6 +84,7 @@ pub(super) async fn compute(runner: &Runner, partition: &PlannedPartition) -> Re
         error: error.to_string(),
         kind: error.kind().name().to_owned(),
         causes: error.causes(),
+        hints: error.hints().to_vec(),
         findings: findings.into_iter().filter(|finding| finding.verdict == Verdict::Fail).collect(),
         metrics: Some(pass.meter.metrics()),
         outside: Some(pass.values.outside.clone()),
@@ -188,7 +189,10 @@ impl<'a> Pass<'a> {
             ascending &= in_order(&keys, last.as_ref()) == Ordered::Ascending;
             last = Some(keys.one(keys.len() - 1));
             held_rows += rows.num_rows();
-            let fits = held_bytes.try_grow(rows.get_array_memory_size()).is_ok();
+            // Half of the memory stays for what cannot spill: other partitions' joins.
+            let bytes = rows.get_array_memory_size();
+            let fits = runner.memory.reserved() + bytes <= runner.memory_bytes / 2
+                && held_bytes.try_grow(bytes).is_ok();
             if !fits || held_rows > MOST_SORTED_ROWS {
                 return Ok(false);
             }

@@ -134,6 +134,7 @@ struct Runner {
     stop: Stop,
     progress: ProgressListener,
     memory: Arc<dyn MemoryPool>,
+    memory_bytes: usize,
     /// The reference tables, decoded once for all partitions.
     held: Arc<HeldTables>,
     spill: SpillFolder,
@@ -175,6 +176,7 @@ pub async fn run(
         progress,
         held: Arc::new(HeldTables::new(&memory, bytes / 8)),
         memory,
+        memory_bytes: bytes,
         spill: SpillFolder::new(plan.id.short(), limits.spill.as_u64())?,
         queries: Semaphore::new(limits.source_queries),
         record_counts: state.record_counts.clone(),
