@@ -201,6 +201,10 @@ fn bounds_and_warnings_that_mean_nothing_are_refused() {
             "sample = { source = \"orders\", key = { id = \"id\" }, expect = \"candidate.lost = 1\" }",
             "lost",
         ),
+        (
+            "sample = { source = \"orders\", key = { id = \"id\" }, expect = \"1\" }",
+            "neither true nor false",
+        ),
         ("rules = { contains = { nobody = { id = \"id\" } } }", "nobody"),
     ] {
         let spec = fs::read_to_string(lab.path("specs/sales.toml")).unwrap();

@@ -9,11 +9,8 @@ use super::PartitionColumn;
 use crate::calendar::Interval;
 use crate::check::ValueMeter;
 use crate::error::Result;
-use crate::parquet_file::{Footer, Scan, scan};
+use crate::parquet_file::{DECODED_ROWS, Footer, Scan, scan};
 use crate::storage::ObjectReader;
-
-/// Rows of a decoded batch.
-const BATCH_ROWS: usize = 32_768;
 
 /// Decodes a file and says why its rows are not the partition's; `None` when they are.
 ///
@@ -34,7 +31,7 @@ pub(super) async fn proofread(
         return Ok(None);
     }
     let columns = if whole { None } else { inside.map(|index| vec![index]) };
-    let wish = Scan { columns, row_groups: None, batch_rows: BATCH_ROWS, views: false };
+    let wish = Scan { columns, row_groups: None, batch_rows: DECODED_ROWS, views: false };
     let (_, mut batches) = scan(reader.clone(), footer, wish)?;
     let mut values = ValueMeter::new(partition, interval, &BTreeMap::new())?;
     while let Some(batch) = batches.try_next().await? {

@@ -15,11 +15,8 @@ use super::DiffOptions;
 use crate::error::{ErrorKind, Result, from_arrow, from_engine};
 use crate::key::{KeyEncoder, MOST_SORTED_ROWS, sort_rows};
 use crate::metrics::RowHasher;
-use crate::parquet_file::viewed;
+use crate::parquet_file::{DECODED_ROWS, viewed};
 use crate::query::{PinnedTable, Session, SessionOptions};
-
-/// Rows of a batch.
-const BATCH_ROWS: usize = 32_768;
 
 /// The engine's sort keeps 10 MiB aside for merging, and cannot begin with less.
 const LEAST_POOL_BYTES: usize = 32 << 20;
@@ -77,11 +74,11 @@ impl Rows {
         sort: bool,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         if !sort {
-            return Ok(self.raw(BATCH_ROWS));
+            return Ok(self.raw(DECODED_ROWS));
         }
         let mut held = Vec::new();
         let (mut bytes, mut rows) = (0, 0);
-        let mut batches = self.raw(BATCH_ROWS);
+        let mut batches = self.raw(DECODED_ROWS);
         while let Some(batch) = batches.next().await {
             let batch = batch?;
             bytes += batch.get_array_memory_size();
@@ -93,7 +90,7 @@ impl Rows {
             }
         }
         let encoder = KeyEncoder::new(&self.schema, &options.order())?;
-        let sorted = sort_rows(held, &encoder, BATCH_ROWS)?;
+        let sorted = sort_rows(held, &encoder, DECODED_ROWS)?;
         Ok(futures::stream::iter(sorted).boxed())
     }
 

@@ -10,5 +10,5 @@ mod writer;
 
 pub use footer::{Footer, read_footer};
 pub use groups::{groups_in_window, nulls_by_footer};
-pub use reader::{Scan, scan, viewed};
+pub use reader::{DECODED_ROWS, Scan, scan, viewed};
 pub use writer::{FileWriter, WRITER_PROPERTIES, WrittenFile};

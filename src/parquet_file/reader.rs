@@ -32,6 +32,10 @@ pub struct Scan {
     pub views: bool,
 }
 
+/// Rows of a batch, where nothing asks for fewer: four times the engine's own 8,192 take about a tenth
+/// less time, and a batch of few columns still fits into a core's cache.
+pub const DECODED_ROWS: usize = 32_768;
+
 /// A schema whose texts and binaries are views.
 pub fn viewed(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use arrow::datatypes::DataType;
+
 use super::build::read_text;
 use crate::calendar::Interval;
 use crate::check::Claims;
@@ -111,7 +113,15 @@ async fn check_rules(
     if let Some(sample) = &spec.checks.sample {
         let query = Query::parse(&sample.query(&spec.dataset.key), "checks.sample")?;
         let prepared = Prepared::new(&query, &tables, parameters).await;
-        prepared.map_err(|error| error.with("check", "checks.sample"))?;
+        let prepared = prepared.map_err(|error| error.with("check", "checks.sample"))?;
+        let answer = prepared.output.fields().last().map(|field| field.data_type());
+        if let Some(other) = answer.filter(|of| **of != DataType::Boolean) {
+            return Err(Error::invalid(format!(
+                "checks.sample.expect is neither true nor false, it gives {other}"
+            ))
+            .with("expect", &sample.expect)
+            .hint("write a condition: expect = \"candidate.amount = source.amount\""));
+        }
     }
     Ok(())
 }

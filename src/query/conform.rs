@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array as _, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array as _, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
+use arrow::error::ArrowError;
 
 use crate::dataset::{Definition, plain};
 use crate::error::{Error, ErrorKind, Result, from_arrow};
@@ -98,12 +99,20 @@ fn fineness(unit: &TimeUnit) -> u8 {
     }
 }
 
+/// Casts values; one that does not fit is an error, never a null.
+pub(super) fn strictly(
+    array: &ArrayRef,
+    data_type: &DataType,
+) -> std::result::Result<ArrayRef, ArrowError> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(array, data_type, &strict)
+}
+
 /// Puts a query's batch into a schema: order, types, and no null where none may be.
 ///
 /// # Errors
 /// `Failed` when a value does not fit, or is null where it may not be.
 pub fn conform(batch: &RecordBatch, target: &SchemaRef) -> Result<RecordBatch> {
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let mut columns = Vec::with_capacity(target.fields().len());
     for field in target.fields() {
         let given = batch.column_by_name(field.name()).ok_or_else(|| {
@@ -112,7 +121,7 @@ pub fn conform(batch: &RecordBatch, target: &SchemaRef) -> Result<RecordBatch> {
         let column = if given.data_type() == field.data_type() {
             Arc::clone(given)
         } else {
-            cast_with_options(given, field.data_type(), &strict).map_err(|error| {
+            strictly(given, field.data_type()).map_err(|error| {
                 from_arrow(ErrorKind::Failed, "a value does not fit into its column", error)
                     .with("column", field.name())
                     .with("type", field.data_type())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, Scalar};
 use arrow::compute::kernels::cmp::{gt_eq, lt};
-use arrow::compute::{CastOptions, and, cast_with_options, filter_record_batch};
+use arrow::compute::{and, filter_record_batch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session as EngineSession, TableProvider};
@@ -21,6 +21,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::HeldTables;
+use super::conform::strictly;
 use super::pinned_scan::PinnedScan;
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 use crate::parquet_file::{Footer, Scan, groups_in_window, read_footer, scan, viewed};
@@ -179,9 +180,8 @@ fn keep(batch: &RecordBatch, window: &RowWindow) -> Result<RecordBatch> {
         let array = value
             .to_array()
             .map_err(|error| Error::internal("make a boundary").because(error.to_string()))?;
-        // Strictly: a boundary that became null would drop every row.
-        let strict = CastOptions { safe: false, ..CastOptions::default() };
-        let bound = cast_with_options(&array, column.data_type(), &strict).map_err(fail)?;
+        // A boundary that became null would drop every row.
+        let bound = strictly(&array, column.data_type()).map_err(fail)?;
         Ok(Scalar::new(bound))
     };
     let after: BooleanArray = gt_eq(column, &bound(&window.start)?).map_err(fail)?;
@@ -196,7 +196,6 @@ fn shape(
     path_values: &BTreeMap<String, ScalarValue>,
 ) -> Result<RecordBatch> {
     let rows = batch.num_rows();
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
     let read: HashMap<&str, &ArrayRef> = batch
         .schema_ref()
         .fields()
@@ -217,8 +216,7 @@ fn shape(
         let array = if array.data_type() == field.data_type() {
             array
         } else {
-            // Strictly: what does not fit is an error, never a null.
-            cast_with_options(&array, field.data_type(), &strict).map_err(|error| {
+            strictly(&array, field.data_type()).map_err(|error| {
                 from_arrow(ErrorKind::Invalid, "a value does not fit into its column", error)
                     .with("column", field.name())
                     .with("in the file", array.data_type())

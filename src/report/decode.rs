@@ -12,11 +12,9 @@ use crate::calendar::Interval;
 use crate::dataset::{DataFile, Dataset, Definition};
 use crate::diff::pinned_files;
 use crate::error::{ErrorKind, Result, from_arrow};
+use crate::parquet_file::DECODED_ROWS;
 use crate::query::{PinnedFile, PinnedTable};
 use crate::storage::Object;
-
-/// Rows of a decoded batch.
-const BATCH_ROWS: usize = 32_768;
 
 /// A table over a partition's files, with the partition column as readers see it.
 ///
@@ -67,7 +65,7 @@ pub(crate) async fn decode_partition(
 ) -> Result<RecordBatch> {
     let table = verified_table(dataset, schema, files).await?;
     let batches: Vec<RecordBatch> =
-        table.stream(Arc::clone(schema), BATCH_ROWS).try_collect().await?;
+        table.stream(Arc::clone(schema), DECODED_ROWS).try_collect().await?;
     concat_batches(schema, &batches).map_err(|error| {
         from_arrow(ErrorKind::Exhausted, "a partition is too large to be tried in memory", error)
             .hint("cut the dataset into shorter partitions")

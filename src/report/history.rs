@@ -10,11 +10,8 @@ use super::stored::{find_metrics, store_metrics};
 use crate::dataset::Partition;
 use crate::error::Result;
 use crate::metrics::{KeyMetrics, Meter, Metrics};
-use crate::parquet_file::viewed;
+use crate::parquet_file::{DECODED_ROWS, viewed};
 use crate::plan::PlannedPartition;
-
-/// Rows of a batch that is measured at once.
-const BATCH_ROWS: usize = 32_768;
 
 impl Checker {
     /// The metrics of so many of production's partitions before each planned one, the nearest last.
@@ -55,7 +52,7 @@ impl Checker {
         let rows = self.rows(&partition.files).await?;
         let mut meter =
             Meter::new(viewed(&self.schema), &self.plan.decides.key)?.profiling(&profiled);
-        let mut batches = rows.raw(BATCH_ROWS);
+        let mut batches = rows.raw(DECODED_ROWS);
         while let Some(batch) = batches.next().await {
             meter.update(&batch?)?;
         }

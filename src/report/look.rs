@@ -18,13 +18,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::explain::{Explained, Explainer};
 use crate::identity::Digest;
 use crate::metrics::{KeyMetrics, Meter, Metrics};
-use crate::parquet_file::viewed;
+use crate::parquet_file::{DECODED_ROWS, viewed};
 use crate::plan::{BasePartition, Plan, PlannedPartition};
 use crate::run::Record;
 use crate::storage::Stores;
-
-/// Rows of a decoded batch.
-const BATCH_ROWS: usize = 32_768;
 
 /// One partition, looked at.
 pub(super) struct Looked {
@@ -195,7 +192,7 @@ impl Checker {
     /// Measures the candidate alone, as it is stored.
     async fn measure(&self, rows: &Rows, partition: &PlannedPartition) -> Result<Measured> {
         let mut measured = self.measured(partition, false)?;
-        let mut batches = rows.raw(BATCH_ROWS);
+        let mut batches = rows.raw(DECODED_ROWS);
         while let Some(batch) = batches.next().await {
             measured.see_candidate(&batch?)?;
         }

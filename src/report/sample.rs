@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use arrow::array::{AsArray as _, RecordBatch};
+use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use futures::StreamExt as _;
 
 use super::look::Checker;
@@ -64,7 +64,8 @@ impl Reconciled {
             if self.wrong_keys.contains(&key) {
                 continue;
             }
-            let what = match (is_found.value(row), is_right.value(row)) {
+            let is_right = is_right.is_valid(row) && is_right.value(row);
+            let what = match (is_found.value(row), is_right) {
                 (true, true) => continue,
                 (false, _) => {
                     self.lost += 1;

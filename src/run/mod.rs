@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use crate::dataset::{Dataset, Version};
 use crate::env::Env;
 use crate::error::{Error, Result};
+use crate::parquet_file::DECODED_ROWS;
 use crate::plan::Plan;
 use crate::query::{FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES, HeldTables, Query, SessionOptions};
 use crate::storage::Stores;
@@ -47,8 +48,7 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        // Larger batches than the engine's own 8,192 save about a tenth of the time.
-        Self { actor: String::new(), batch_rows: 32_768, query_threads: 1, keep_going: false }
+        Self { actor: String::new(), batch_rows: DECODED_ROWS, query_threads: 1, keep_going: false }
     }
 }
 

@@ -48,7 +48,7 @@ impl Sample {
     }
 
     /// The query for the chosen rows: the candidate's key, whether a source's row was found, and
-    /// whether what is expected of both is true.
+    /// whether what is expected of both is true; null is not.
     ///
     /// Which rows are chosen follows from a hash of the seed and the rows' keys (`key`: the dataset's), so it is the same
     /// whatever the order of rows.
@@ -74,7 +74,7 @@ impl Sample {
             .collect();
         let found = self.key.values().next().map_or(String::new(), |theirs| quoted(theirs));
         format!(
-            "SELECT {keys}, source.{found} IS NOT NULL AS is_found, coalesce(({expect}\n), false) AS is_right \
+            "SELECT {keys}, source.{found} IS NOT NULL AS is_found, ({expect}\n) AS is_right \
              FROM (SELECT * FROM (SELECT *, row_number() OVER ({partition} ORDER BY {RANK}(concat_ws('|', '{seed}', {texts}))) \
              AS {PLACE} FROM candidate) WHERE {PLACE} <= {rows}) candidate LEFT JOIN {source} source ON {joined}",
             keys = keys.join(", "),
