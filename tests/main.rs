@@ -26,6 +26,7 @@ mod odd_folders;
 mod partitions;
 mod pitfalls;
 mod races;
+mod random_pairs;
 mod readers;
 mod rules;
 mod ten_days;
