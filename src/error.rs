@@ -270,7 +270,7 @@ pub fn from_arrow(kind: ErrorKind, message: &str, error: arrow::error::ArrowErro
 
 impl Error {
     /// A copy whose causes are kept as text; for errors the engine shares between streams.
-    fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Self {
         let mut copy = Self::new(self.kind(), self.message());
         copy.0.context.clone_from(&self.0.context);
         copy.0.hints.clone_from(&self.0.hints);

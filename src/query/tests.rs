@@ -359,33 +359,79 @@ fn ids(batch: &RecordBatch) -> Vec<i64> {
     batch.column(0).as_primitive::<arrow::datatypes::Int64Type>().values().to_vec()
 }
 
-/// The ids that two queries of one run see in a table, which is gone from its path in between.
-async fn ids_of_two_queries(limit: usize) -> (Vec<i64>, Result<Vec<i64>, String>) {
-    let lake = Lake::new();
-    let memory = SessionOptions::pool(1 << 20);
-    let held = Arc::new(HeldTables::new(&memory, limit));
-    let table = lake.table("flights.parquet", &flights(), None).await;
-    let options = SessionOptions { memory: Some(memory), ..SessionOptions::default() };
-    let query = async || {
-        let session = Session::new(&options).unwrap();
-        session.register("flights", table.clone().held_in(Arc::clone(&held), "flights")).unwrap();
-        let query = Query::parse("SELECT id FROM flights", "test.sql").unwrap();
+/// A run's queries over a table that is held within a limit.
+struct HeldFlights {
+    lake: Lake,
+    options: SessionOptions,
+    held: Arc<HeldTables>,
+    table: PinnedTable,
+}
+
+impl HeldFlights {
+    async fn new(limit: usize) -> Self {
+        let lake = Lake::new();
+        let memory = SessionOptions::pool(1 << 20);
+        let held = Arc::new(HeldTables::new(&memory, limit));
+        let table = lake.table("flights.parquet", &flights(), None).await;
+        let options = SessionOptions { memory: Some(memory), ..SessionOptions::default() };
+        Self { lake, options, held, table }
+    }
+
+    async fn ids(&self, sql: &str) -> Result<Vec<i64>, String> {
+        let session = Session::new(&self.options).unwrap();
+        let table = self.table.clone().held_in(Arc::clone(&self.held), "flights");
+        session.register("flights", table).unwrap();
+        let query = Query::parse(sql, "test.sql").unwrap();
         let stream = session.run(&query, &parameters(), &[]).await.unwrap();
         let batches: Vec<RecordBatch> =
             stream.try_collect().await.map_err(|error| error.to_string())?;
         Ok(batches.iter().flat_map(ids).collect())
-    };
-    let first: Result<Vec<i64>, String> = query().await;
-    std::fs::remove_file(lake.folder.path().join("flights.parquet")).unwrap();
-    (first.unwrap(), query().await)
+    }
 }
+
+const IDS: &str = "SELECT id FROM flights";
 
 #[tokio::test]
 async fn a_table_that_every_query_reads_is_decoded_once_if_it_fits() {
-    assert_eq!(ids_of_two_queries(1 << 20).await, (vec![1, 2, 3, 4], Ok(vec![1, 2, 3, 4])));
-    let (first, second) = ids_of_two_queries(16).await;
-    assert_eq!(first, [1, 2, 3, 4]);
-    assert!(second.is_err(), "held although there is no room: {second:?}");
+    for (limit, is_held) in [(1 << 20, true), (16, false)] {
+        let run = HeldFlights::new(limit).await;
+        assert_eq!(run.ids(IDS).await.unwrap(), [1, 2, 3, 4]);
+        assert_eq!(run.ids("SELECT id FROM flights LIMIT 2").await.unwrap(), [1, 2]);
+        assert_eq!(run.ids("SELECT count(*) AS n FROM flights").await.unwrap(), [4]);
+        std::fs::remove_file(run.lake.folder.path().join("flights.parquet")).unwrap();
+        assert_eq!(run.ids(IDS).await.is_ok(), is_held);
+        // Rows without columns take no room.
+        assert_eq!(run.ids("SELECT count(*) AS n FROM flights").await.unwrap(), [4]);
+        let other_column = run.ids("SELECT id FROM flights WHERE delay > 0").await;
+        assert!(other_column.is_err(), "decoded from a file that is gone: {other_column:?}");
+    }
+}
+
+#[tokio::test]
+async fn after_an_error_a_held_table_is_read_again() {
+    let run = HeldFlights::new(1 << 20).await;
+    // The folder, because a renamed file is a changed one.
+    let here = run.lake.folder.path();
+    let away = here.with_extension("away");
+    std::fs::rename(here, &away).unwrap();
+    assert!(run.ids(IDS).await.is_err());
+    std::fs::rename(&away, here).unwrap();
+    assert_eq!(run.ids(IDS).await.unwrap(), [1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn a_query_that_has_stopped_asking_holds_nobody_up() {
+    let run = HeldFlights::new(1 << 20).await;
+    let session = Session::new(&run.options).unwrap();
+    let table = run.table.clone().held_in(Arc::clone(&run.held), "flights");
+    session.register("flights", table).unwrap();
+    let query = Query::parse(IDS, "test.sql").unwrap();
+    let mut stopped = session.run(&query, &parameters(), &[]).await.unwrap();
+    // Asked once, and then neither again nor dropped.
+    let _ = futures::poll!(stopped.try_next());
+    let ids = tokio::time::timeout(std::time::Duration::from_secs(20), run.ids(IDS)).await;
+    assert_eq!(ids.unwrap().unwrap(), [1, 2, 3, 4]);
+    drop(stopped);
 }
 
 #[tokio::test]
