@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array,
-    Float64Array, Int16Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-    StringViewArray, TimestampMicrosecondArray,
+    Array as _, ArrayRef, AsArray as _, BooleanArray, Date32Array, Decimal128Array,
+    DictionaryArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, ListArray,
+    RecordBatch, StringArray, StringViewArray, TimestampMicrosecondArray,
 };
-use arrow::datatypes::{Int32Type, Int64Type};
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use reissue::compare::{Comparer, Equality};
@@ -98,9 +98,15 @@ fn unimplemented_type(name: &str) -> ArrayRef {
     panic!("no values of type {name:?}")
 }
 
-/// The bytes of values: a view's text counts once, as 16 bytes and what is outside of it.
+/// The bytes of values: a view's text counts as 16 bytes and what is outside of it.
 fn bytes(values: &ArrayRef) -> usize {
-    values.to_data().get_slice_memory_size().unwrap()
+    let outside: usize = match values.data_type() {
+        DataType::Utf8View => {
+            values.as_string_view().data_buffers().iter().map(|buffer| buffer.len()).sum()
+        }
+        _ => 0,
+    };
+    values.to_data().get_slice_memory_size().unwrap() + outside
 }
 
 fn batches(batch: &RecordBatch) -> Vec<RecordBatch> {

@@ -185,7 +185,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--reissue", required=True)
     parser.add_argument("--scale", type=float, default=5)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--cold", action="store_true")
     given = parser.parse_args()
     root = os.path.abspath(given.folder)

@@ -3,7 +3,8 @@
 //! Factors are what is tried most and costs most: which of them could explain a pair is found for many
 //! pairs at once, by one subtraction each, and only that one is tried.
 
-use super::numbers::{fixed_value, is_scaled, span_value, turns};
+use super::factor::Factor;
+use super::numbers::{fixed_value, span_value, turns};
 use super::pairs::Unit;
 use super::pattern::Pattern;
 use crate::compare::double;
@@ -27,7 +28,7 @@ impl FixedTests {
         let tests: Vec<FixedTest> =
             patterns.iter().map(|pattern| FixedTest::new(pattern, unit)).collect();
         let factors = (0..).zip(&tests).filter_map(|(number, test)| match test {
-            FixedTest::Scaled(by) => Some((number, *by)),
+            FixedTest::Scaled(by) => Some((number, by.double())),
             _ => None,
         });
         Self { factors: factors.collect(), tests }
@@ -55,7 +56,7 @@ impl FixedTests {
         if self.factors.is_empty() {
             return;
         }
-        // What `is_scaled` lets pass, with room: rounding by a unit, or a share of 1e-12.
+        // What a factor explains, with room: rounding by a unit, and what doubles cannot hold.
         let (mut ratios, mut slacks) = ([0.0; BLOCK], [0.0; BLOCK]);
         for ((before, after), (ratio, slack)) in pairs.zip(ratios.iter_mut().zip(&mut slacks)) {
             let one = 1.0 / double(before);
@@ -99,7 +100,7 @@ pub(super) enum FixedTest {
     Was(i128),
     SignTurned,
     Shifted(i128),
-    Scaled(f64),
+    Scaled(Factor),
     /// To multiples of this.
     Rounded(i128),
     Never,
@@ -115,7 +116,7 @@ impl FixedTest {
             Pattern::Was { value } => fixed_value(value, unit).map(Self::Was),
             Pattern::SignTurned => Some(Self::SignTurned),
             Pattern::Shifted { by } => span_value(by, unit).map(Self::Shifted),
-            Pattern::Scaled { by } => by.parse().ok().map(Self::Scaled),
+            Pattern::Scaled { by } => Factor::parse(by).map(Self::Scaled),
             Pattern::Rounded { places } => rounding_step(*places, unit).map(Self::Rounded),
             _ => None,
         };
@@ -131,7 +132,7 @@ impl FixedTest {
             Self::Was(value) => before == value,
             Self::SignTurned => turns(before, after),
             Self::Shifted(by) => after.checked_sub(before) == Some(by),
-            Self::Scaled(by) => is_scaled(double(before), double(after), by, 1.0),
+            Self::Scaled(by) => by.explains(before, after),
             Self::Rounded(step) => {
                 let change = after.abs_diff(before);
                 after % step == 0 && change > 0 && change <= step.unsigned_abs() / 2

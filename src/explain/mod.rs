@@ -9,6 +9,7 @@
 
 mod cluster;
 mod column;
+mod factor;
 mod fixed_tests;
 mod nearly;
 mod numbers;

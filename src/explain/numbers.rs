@@ -3,6 +3,7 @@
 use arrow::datatypes::i256;
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 
+use super::factor::Factor;
 use super::fixed_tests::FixedTest;
 use super::nearly::{best_rounded, is_nearly};
 use super::pairs::Unit;
@@ -67,7 +68,11 @@ pub(super) fn best_fixed(
     let shifted = shift.map(|(by, count)| (Pattern::Shifted { by: span_text(by, unit) }, count));
     let scaled = match unit {
         Unit::Number { .. } => {
-            best_factor(places, |at| (double(before[at]), double(after[at])), 1.0)
+            let pair = |at: usize| (double(before[at]), double(after[at]));
+            best_factor(places, pair, |text| {
+                let factor = Factor::parse(text)?;
+                Some(move |at| factor.explains(before[at], after[at]))
+            })
         }
         Unit::Time { .. } => None,
     };
@@ -127,7 +132,14 @@ pub(super) fn best_float(
         let count = finite.iter().filter(|at| is_shifted(before[**at], after[**at], by)).count();
         Some((Pattern::Shifted { by: signed(&text) }, count))
     });
-    let scaled = best_factor(&finite, |at| (before[at], after[at]), 0.0);
+    let scaled = best_factor(
+        &finite,
+        |at| (before[at], after[at]),
+        |text| {
+            let by: f64 = text.parse().ok()?;
+            Some(move |at| is_scaled(before[at], after[at], by))
+        },
+    );
     let became = most(places.iter().map(|at| bits(after[*at]))).map(|(value, count)| {
         (Pattern::Became { value: float_text(f64::from_bits(value)) }, count)
     });
@@ -140,10 +152,10 @@ pub(super) fn best_float(
 }
 
 /// The factor that explains most pairs, by guesses from some of them.
-fn best_factor(
+fn best_factor<T: Fn(usize) -> bool>(
     places: &[usize],
     pair: impl Fn(usize) -> (f64, f64),
-    rounding: f64,
+    test: impl Fn(&str) -> Option<T>,
 ) -> Option<(Pattern, usize)> {
     // Large values are rounded least, so their ratios are nearest to the factor.
     let mut large: Vec<usize> =
@@ -158,32 +170,23 @@ fn best_factor(
         let finite = large.iter().map(ratio).filter(|ratio| ratio.is_finite());
         let ratios = finite.map(|ratio| nearest_text(ratio, digits));
         let Some((text, _)) = most(ratios) else { continue };
-        let Ok(by) = text.parse::<f64>() else { continue };
-        let explains = |at: &&usize| {
-            let (before, after) = pair(**at);
-            is_scaled(before, after, by, rounding)
-        };
-        let count = places.iter().filter(explains).count();
+        let Some(explains) = test(&text) else { continue };
+        let count = places.iter().filter(|at| explains(**at)).count();
         best = preferred([best, Some((Pattern::Scaled { by: text }, count))]);
     }
     best.filter(|found| found.1 > 0)
 }
 
-/// `rounding`: one unit of the column's places, or 0 for doubles. What rounding alone could make of
-/// a small change is no proof of a factor.
-pub(super) fn is_scaled(before: f64, after: f64, by: f64, rounding: f64) -> bool {
+fn is_scaled(before: f64, after: f64, by: f64) -> bool {
     let expected = before * by;
     let off = (after - expected).abs();
-    let exact = off <= expected.abs() * 1e-12;
-    let half = if expected.abs() < 100.0 { rounding / 2.0 } else { rounding };
-    expected.is_finite()
-        && before != 0.0
-        && (exact || (off <= half && half <= 0.2 * (after - before).abs()))
+    expected.is_finite() && before != 0.0 && off <= expected.abs() * 1e-12
 }
 
 fn is_shifted(before: f64, after: f64, by: f64) -> bool {
     let noise = 4.0 * f64::EPSILON * before.abs().max(after.abs());
-    (after - before - by).abs() <= noise.max(by.abs() * 1e-9)
+    let is_finite = before.is_finite() && after.is_finite();
+    is_finite && (after - before - by).abs() <= noise.max(by.abs() * 1e-9)
 }
 
 pub(super) fn float_test<'a>(before: &'a [f64], after: &'a [f64], pattern: &Pattern) -> Test<'a> {
@@ -211,7 +214,7 @@ pub(super) fn float_test<'a>(before: &'a [f64], after: &'a [f64], pattern: &Patt
             None => never(),
         },
         Pattern::Scaled { by } => match value(by) {
-            Some(by) => Box::new(move |at| is_scaled(before[at], after[at], by, 0.0)),
+            Some(by) => Box::new(move |at| is_scaled(before[at], after[at], by)),
             None => never(),
         },
         other => {
@@ -334,6 +337,19 @@ pub(super) fn span_value(text: &str, unit: Unit) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_shift_and_no_factor_explains_an_infinity() {
+        let changes =
+            [(f64::INFINITY, 3.5), (3.5, f64::NEG_INFINITY), (f64::INFINITY, f64::NEG_INFINITY)];
+        for (before, after) in changes {
+            assert!(!is_shifted(before, after, 0.1) && !is_scaled(before, after, 2.0));
+            let values = (vec![1.0, 2.0, before], vec![1.1, 2.1, after]);
+            let test =
+                float_test(&values.0, &values.1, &Pattern::Shifted { by: "+0.1".to_owned() });
+            assert_eq!([0, 1, 2].map(test), [true, true, false]);
+        }
+    }
 
     #[test]
     fn spans_and_values_read_back() {

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::gather::Gather;
 use super::short::Short;
 use super::{KeyEncoder, Keys, Values};
-use crate::error::{ErrorKind, Result, from_arrow};
+use crate::error::{Error, ErrorKind, Result, from_arrow};
 
 /// Rows from which sorting is worth other cores.
 const PARALLEL_ROWS: usize = 1 << 18;
@@ -31,6 +31,10 @@ pub fn sort_rows(
 ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
     let keys: Vec<Keys> =
         batches.iter().map(|batch| encoder.encode(batch)).collect::<Result<_>>()?;
+    let rows: usize = keys.iter().map(Keys::len).sum();
+    if rows > MOST_SORTED_ROWS {
+        return Err(Error::internal(format!("{rows} rows cannot be sorted at once")));
+    }
     let order = UInt32Array::from(order_of(&keys));
     drop(keys);
     let schema = batches.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);

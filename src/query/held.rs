@@ -4,6 +4,7 @@
 //! of many partitions would otherwise decode and put together the same rows again for each.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
@@ -13,34 +14,84 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use futures::future::{BoxFuture, FutureExt as _, Shared, TryFutureExt as _};
 use futures::stream::{BoxStream, TryStreamExt as _};
 
-use super::PinnedTable;
+use super::{Footprint, PinnedTable};
 use crate::error::{Error, Result};
 
 /// A table's name and the columns that are held.
 type Part = (String, Vec<String>);
 
-/// The rows, when they fit into their share of the memory. Whoever waits for them drives their
-/// decoding, so nobody waits for another query that has stopped asking.
-type Rows = Shared<BoxFuture<'static, std::result::Result<Option<RecordBatch>, Arc<Error>>>>;
+/// Whoever waits for the rows drives their decoding, so nobody waits for another query that has stopped
+/// asking.
+type Rows = Shared<BoxFuture<'static, std::result::Result<Decoded, Arc<Error>>>>;
+
+/// What became of a table's rows.
+#[derive(Clone)]
+enum Decoded {
+    /// They are here, and counted.
+    Held { rows: RecordBatch, _share: Arc<Share> },
+    /// They never fit.
+    TooMany,
+    /// Others use the memory at the moment.
+    NoRoomNow,
+}
 
 /// What a run holds of its reference tables, within a share of its queries' memory.
 pub struct HeldTables {
     tables: Mutex<BTreeMap<Part, Rows>>,
-    memory: Arc<MemoryReservation>,
+    memory: Arc<dyn MemoryPool>,
+    used: Arc<AtomicUsize>,
     limit: usize,
 }
 
 impl std::fmt::Debug for HeldTables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HeldTables({} of {} bytes)", self.memory.size(), self.limit)
+        let used = self.used.load(Ordering::Relaxed);
+        write!(f, "HeldTables({used} of {} bytes)", self.limit)
+    }
+}
+
+/// One table's part of the limit and of the pool, given back when it goes.
+struct Share {
+    reserved: MemoryReservation,
+    used: Arc<AtomicUsize>,
+    limit: usize,
+}
+
+impl Share {
+    /// None: it never fits. False: not at the moment.
+    fn grow(&self, bytes: usize) -> Option<bool> {
+        if self.reserved.size() + bytes > self.limit {
+            return None;
+        }
+        let within = |used: usize| (used + bytes <= self.limit).then_some(used + bytes);
+        if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_err() {
+            return Some(false);
+        }
+        let has_room = self.reserved.try_grow(bytes).is_ok();
+        if !has_room {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        Some(has_room)
+    }
+
+    fn shrink_to(&self, bytes: usize) {
+        let over = self.reserved.size().saturating_sub(bytes);
+        self.reserved.shrink(over);
+        self.used.fetch_sub(over, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.used.fetch_sub(self.reserved.size(), Ordering::Relaxed);
     }
 }
 
 impl HeldTables {
     /// Nothing yet, and never more than `limit` bytes, which `memory` counts.
     pub fn new(memory: &Arc<dyn MemoryPool>, limit: usize) -> Self {
-        let memory = Arc::new(MemoryConsumer::new("reference tables").register(memory));
-        Self { tables: Mutex::default(), memory, limit }
+        let memory = Arc::clone(memory);
+        Self { tables: Mutex::default(), memory, used: Arc::default(), limit }
     }
 
     /// All rows of some columns as one batch, decoded once for all who ask; none when they are
@@ -58,18 +109,26 @@ impl HeldTables {
         let names = columns.fields().iter().map(|field| field.name().clone()).collect();
         let part: Part = (name.to_owned(), names);
         let begin = || {
+            let share = Share {
+                reserved: MemoryConsumer::new("reference tables").register(&self.memory),
+                used: Arc::clone(&self.used),
+                limit: self.limit,
+            };
             let stream = table.stream(Arc::clone(columns), batch_rows);
-            let rows = decode(stream, Arc::clone(columns), Arc::clone(&self.memory), self.limit);
-            rows.map_err(Arc::new).boxed().shared()
+            decode(stream, Arc::clone(columns), share).map_err(Arc::new).boxed().shared()
         };
-        let rows = self.tables().entry(part.clone()).or_insert_with(begin).clone();
-        rows.clone().await.map_err(|error| {
+        let asked = self.tables().entry(part.clone()).or_insert_with(begin).clone();
+        let found = asked.clone().await;
+        if matches!(found, Err(_) | Ok(Decoded::NoRoomNow)) {
             let mut tables = self.tables();
-            if tables.get(&part).is_some_and(|held| held.ptr_eq(&rows)) {
+            if tables.get(&part).is_some_and(|held| held.ptr_eq(&asked)) {
                 tables.remove(&part);
             }
-            error.copy()
-        })
+        }
+        match found.map_err(|error| error.copy())? {
+            Decoded::Held { rows, .. } => Ok(Some(rows)),
+            Decoded::TooMany | Decoded::NoRoomNow => Ok(None),
+        }
     }
 
     fn tables(&self) -> MutexGuard<'_, BTreeMap<Part, Rows>> {
@@ -80,25 +139,21 @@ impl HeldTables {
 async fn decode(
     mut stream: BoxStream<'static, Result<RecordBatch>>,
     columns: SchemaRef,
-    memory: Arc<MemoryReservation>,
-    limit: usize,
-) -> Result<Option<RecordBatch>> {
-    // Given back when the rows turn out to be too many, or reading them fails.
-    let taken = memory.new_empty();
+    share: Share,
+) -> Result<Decoded> {
+    let mut footprint = Footprint::default();
     let mut batches = Vec::new();
     while let Some(batch) = stream.try_next().await? {
         // Twice: the parts, and what they are put together to.
-        let bytes = 2 * batch.get_array_memory_size();
-        if memory.size() + taken.size() + bytes > limit || taken.try_grow(bytes).is_err() {
-            return Ok(None);
+        match share.grow(2 * footprint.add(&batch)) {
+            Some(true) => batches.push(batch),
+            Some(false) => return Ok(Decoded::NoRoomNow),
+            None => return Ok(Decoded::TooMany),
         }
-        batches.push(batch);
     }
     // Dictionaries may need more keys together than their type has: then they stay apart.
-    let Ok(rows) = concat_batches(&columns, &batches) else { return Ok(None) };
+    let Ok(rows) = concat_batches(&columns, &batches) else { return Ok(Decoded::TooMany) };
     drop(batches);
-    let bytes = rows.get_array_memory_size().min(taken.size());
-    drop(taken);
-    memory.grow(bytes);
-    Ok(Some(rows))
+    share.shrink_to(Footprint::default().add(&rows));
+    Ok(Decoded::Held { rows, _share: Arc::new(share) })
 }

@@ -7,6 +7,7 @@
 
 mod condition;
 mod conform;
+mod footprint;
 mod gate;
 mod held;
 mod order;
@@ -20,6 +21,7 @@ mod time_kinds;
 
 pub use condition::RowCondition;
 pub use conform::{check_output, conform};
+pub use footprint::Footprint;
 pub use gate::Query;
 pub use held::HeldTables;
 pub use parameters::Parameters;

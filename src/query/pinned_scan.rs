@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Result as EngineResult, Statistics};
+use datafusion::common::{Result as EngineResult, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
@@ -35,13 +35,18 @@ impl PinnedScan {
     ) -> EngineResult<Self> {
         let columns = Arc::clone(stream.schema());
         let rows = StreamingTableExec::try_new(columns, vec![stream], None, None, false, limit)?;
-        Ok(Self { rows, estimate })
+        let most = limit.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(u64::MAX);
+        Ok(Self { rows, estimate: estimate.map(|rows| rows.min(most)) })
     }
 }
 
 impl DisplayAs for PinnedScan {
-    fn fmt_as(&self, kind: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.rows.fmt_as(kind, f)
+    fn fmt_as(
+        &self,
+        _kind: DisplayFormatType,
+        f: &mut std::fmt::Formatter<'_>,
+    ) -> std::fmt::Result {
+        write!(f, "PinnedScan: about {:?} rows", self.estimate)
     }
 }
 
@@ -67,10 +72,10 @@ impl ExecutionPlan for PinnedScan {
 
     fn replace_children(
         self: Arc<Self>,
-        _children: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
     }
 
     fn with_new_children(

@@ -17,7 +17,7 @@ use crate::key::{KeyEncoder, MOST_SORTED_ROWS, Ordered, in_order, sort_rows};
 use crate::metrics::Meter;
 use crate::parquet_file::{FileWriter, viewed};
 use crate::plan::{Plan, PlannedPartition};
-use crate::query::{Parameters, Query, Session, conform};
+use crate::query::{FIXED_MEMORY_BYTES, Footprint, Parameters, Query, Session, conform};
 use crate::storage::Object;
 
 /// What became of a partition.
@@ -103,6 +103,9 @@ fn is_of_the_run(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Interrupted)
 }
 
+/// Bytes that sorting takes for a row besides the row: its key, twice the short key, its place.
+const SORT_BYTES: usize = 40;
+
 /// One pass over one partition's rows.
 struct Pass<'a> {
     runner: &'a Runner,
@@ -146,7 +149,8 @@ impl<'a> Pass<'a> {
             // Where an answer may follow the order of rows, that order stays as it always was.
             if decides.order_sensitive.is_empty() {
                 let files = files.iter().filter_map(|number| source.files.get(*number));
-                table = table.expecting(files.map(|file| file.rows).sum());
+                let rows = files.fold(0_u64, |sum, file| sum.saturating_add(file.rows));
+                table = table.expecting(rows);
                 if source.interval.is_none() && decides.partitions.len() > 1 {
                     table = table.held_in(Arc::clone(&runner.held), name);
                 }
@@ -177,7 +181,10 @@ impl<'a> Pass<'a> {
         let mut stream = session.run(&runner.query, parameters, &[]).await?;
         let encoder = KeyEncoder::new(&self.views, &runner.plan.decides.key)?;
         let mut held = Vec::new();
-        let mut held_rows = 0;
+        let (mut held_rows, mut own_bytes, mut footprint) = (0, 0, Footprint::default());
+        // Where an answer may follow the order of rows, neither the neighbours nor the spec's limit
+        // decide who sorts: the engine's sort would take memory from the query, which spills then.
+        let is_fixed = !runner.plan.decides.order_sensitive.is_empty();
         let mut last = None;
         let mut ascending = true;
         while let Some(batch) = stream.next().await {
@@ -189,10 +196,15 @@ impl<'a> Pass<'a> {
             ascending &= in_order(&keys, last.as_ref()) == Ordered::Ascending;
             last = Some(keys.one(keys.len() - 1));
             held_rows += rows.num_rows();
-            // Half of the memory stays for what cannot spill: other partitions' joins.
-            let bytes = rows.get_array_memory_size();
-            let fits = runner.memory.reserved() + bytes <= runner.memory_bytes / 2
-                && held_bytes.try_grow(bytes).is_ok();
+            let bytes = footprint.add(&rows) + SORT_BYTES * rows.num_rows();
+            own_bytes += bytes;
+            let fits = if is_fixed {
+                own_bytes <= FIXED_MEMORY_BYTES / 2
+            } else {
+                // Half of the memory stays for what cannot spill: other partitions' joins.
+                runner.memory.reserved() + bytes <= runner.memory_bytes / 2
+                    && held_bytes.try_grow(bytes).is_ok()
+            };
             if !fits || held_rows > MOST_SORTED_ROWS {
                 return Ok(false);
             }

@@ -1,0 +1,65 @@
+//! Whole numbers scaled by a factor, exactly.
+
+/// A factor as a whole number over a power of ten.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Factor {
+    digits: i128,
+    tens: i128,
+}
+
+impl Factor {
+    /// A factor as it is told: `1.08`, `-2`. None for one with an exponent, or of too many digits.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let places = u32::try_from(fraction.len()).ok()?;
+        let digits = format!("{whole}{fraction}").parse().ok()?;
+        Some(Self { digits, tens: 10_i128.checked_pow(places)? })
+    }
+
+    pub(super) fn double(self) -> f64 {
+        self.digits as f64 / self.tens as f64
+    }
+
+    /// Whether `after` is `before` times the factor, rounded to a unit. A whole factor rounds
+    /// nothing; and what rounding alone could make of a small change is no proof of a factor.
+    pub(super) fn explains(self, before: i128, after: i128) -> bool {
+        let products = before.checked_mul(self.digits).zip(after.checked_mul(self.tens));
+        let Some((expected, found)) = products.filter(|_| before != 0) else { return false };
+        let off = expected.abs_diff(found);
+        if off == 0 || self.tens == 1 {
+            return off == 0;
+        }
+        let unit = self.tens.unsigned_abs();
+        // Of small values, half a unit is much.
+        let allowed = if expected.unsigned_abs() / unit < 100 { unit / 2 } else { unit };
+        let change = after.abs_diff(before).checked_mul(unit);
+        off <= allowed && change.is_none_or(|change| allowed * 5 <= change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explains(text: &str, before: i128, after: i128) -> bool {
+        Factor::parse(text).unwrap().explains(before, after)
+    }
+
+    #[test]
+    fn a_whole_factor_is_exact_and_a_decimal_one_up_to_rounding() {
+        assert!(
+            explains("2", 7, 14) && explains("-1", i128::from(i64::MAX), -i128::from(i64::MAX))
+        );
+        for off in [-1_000, -1, 1, 1_000] {
+            let id = 1_000_000_000_000_000_000;
+            assert!(!explains("1", id, id + off) && !explains("2", id, 2 * id + off));
+            assert!(!explains("2", 7, 14 + off));
+        }
+        assert!(explains("1.08", 1_234_567, 1_333_332) && explains("1.08", 1_234_567, 1_333_333));
+        assert!(!explains("1.08", 1_234_567, 1_333_335));
+        assert!(!explains("1.08", 0, 0) && !explains("1.5", i128::MAX, 1));
+        // Off by one unit is no factor of 1.001.
+        assert!(!explains("1.001", 1_000, 1_002));
+        assert!(Factor::parse("1e-7").is_none() && Factor::parse("").is_none());
+    }
+}
