@@ -18,10 +18,11 @@ pub(super) const LAST_RESORT: [Pattern; 4] =
 pub(super) fn best_rounded(
     places: &[usize],
     pair: impl Fn(usize) -> (f64, f64),
+    epsilon: f64,
 ) -> Option<(Pattern, usize)> {
     let mut best: Option<(Pattern, usize)> = None;
     for digits in PLACES {
-        let explains = |at: &&usize| is_rounded(pair(**at), digits);
+        let explains = |at: &&usize| is_rounded(pair(**at), digits, epsilon);
         let count = places.iter().filter(explains).count();
         if count > best.as_ref().map_or(0, |held| held.1) {
             best = Some((Pattern::Rounded { places: digits }, count));
@@ -31,16 +32,17 @@ pub(super) fn best_rounded(
 }
 
 /// Whether the second value is the first one with so many places after the point.
-pub(super) fn is_rounded((before, after): (f64, f64), places: u8) -> bool {
+pub(super) fn is_rounded((before, after): (f64, f64), places: u8, epsilon: f64) -> bool {
     let unit = 10_f64.powi(-i32::from(places));
     let units = after / unit;
-    let is_whole = (units.round() - units).abs() <= 1e-6 && units.abs() < 1e12;
+    let is_whole = (units.round() - units).abs() <= (units.abs() * epsilon).clamp(1e-6, 0.01)
+        && units.abs() < 1e12;
     let change = (after - before).abs();
-    is_whole && change > 0.0 && change <= 0.5 * unit * (1.0 + 1e-9)
+    is_whole && change > 0.0 && change <= 0.5 * unit * (1.0 + 1e-9) + epsilon * after.abs()
 }
 
 /// Whether a pattern of [`LAST_RESORT`] explains a pair of floats.
-pub(super) fn is_nearly(pattern: &Pattern, (before, after): (f64, f64)) -> bool {
+pub(super) fn is_nearly(pattern: &Pattern, (before, after): (f64, f64), epsilon: f64) -> bool {
     match pattern {
         Pattern::BecameNan => after.is_nan() && !before.is_nan(),
         Pattern::BecameInfinite => after.is_infinite() && !before.is_infinite(),
@@ -49,7 +51,7 @@ pub(super) fn is_nearly(pattern: &Pattern, (before, after): (f64, f64)) -> bool 
             let change = (after - before).abs();
             change > 0.0 && change <= NOISE * before.abs() && before.is_finite()
         }
-        Pattern::Rounded { places } => is_rounded((before, after), *places),
+        Pattern::Rounded { places } => is_rounded((before, after), *places, epsilon),
         _ => false,
     }
 }
@@ -69,10 +71,10 @@ mod tests {
     #[test]
     fn rounding_is_known_by_what_it_leaves() {
         let pairs = [(3.0 / 7.0, 0.43), (5.0 / 7.0, 0.71), (9.0 / 7.0, 1.29)];
-        let found = best_rounded(&[0, 1, 2], |at| pairs[at]);
+        let found = best_rounded(&[0, 1, 2], |at| pairs[at], f64::EPSILON);
         assert_eq!(found, Some((Pattern::Rounded { places: 2 }, 3)));
         for not in [(10.0, 11.0), (0.5, 0.5), (0.3, 0.5), (1e300, 1e299)] {
-            assert!((0..=6).all(|places| !is_rounded(not, places)), "{not:?}");
+            assert!((0..=6).all(|places| !is_rounded(not, places, f64::EPSILON)), "{not:?}");
         }
     }
 
@@ -85,9 +87,9 @@ mod tests {
             (Pattern::Noise, (1.0, 1.0 + f64::EPSILON)),
         ] {
             let fits: Vec<&Pattern> =
-                LAST_RESORT.iter().filter(|one| is_nearly(one, pair)).collect();
+                LAST_RESORT.iter().filter(|one| is_nearly(one, pair, f64::EPSILON)).collect();
             assert_eq!(fits, [&pattern]);
         }
-        assert!(!LAST_RESORT.iter().any(|one| is_nearly(one, (1.0, 1.1))));
+        assert!(!LAST_RESORT.iter().any(|one| is_nearly(one, (1.0, 1.1), f64::EPSILON)));
     }
 }

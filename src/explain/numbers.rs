@@ -16,6 +16,11 @@ pub(super) type Test<'a> = Box<dyn Fn(usize) -> bool + 'a>;
 /// Digits of a factor: fewer are tried first.
 const FACTOR_DIGITS: [i32; 3] = [3, 6, 9];
 
+/// Digits of a constant that is added: of doubles, and of floats of 32 bits or fewer, whose
+/// differences have few that mean anything.
+const SHIFT_DIGITS: [i32; 1] = [9];
+const SHIFT_DIGITS_NARROW: [i32; 4] = [1, 2, 3, 4];
+
 /// Places from which factors are guessed.
 const GUESSES: usize = 512;
 
@@ -108,9 +113,11 @@ pub(super) fn turns(before: i128, after: i128) -> bool {
     before != 0 && before.checked_neg() == Some(after)
 }
 
+/// `epsilon`: the precision of the column's type.
 pub(super) fn best_float(
     before: &[f64],
     after: &[f64],
+    epsilon: f64,
     places: &[usize],
 ) -> Option<(Pattern, usize)> {
     let finite: Vec<usize> = places
@@ -126,18 +133,21 @@ pub(super) fn best_float(
     });
     let turned = finite.iter().filter(|at| before[**at] != 0.0 && after[**at] == -before[**at]);
     let turned = Some((Pattern::SignTurned, turned.count())).filter(|found| found.1 > 0);
-    let shift = most(finite.iter().map(|at| nearest_text(after[*at] - before[*at], 9)));
-    let shifted = shift.and_then(|(text, _)| {
+    let digits = if epsilon > f64::EPSILON { &SHIFT_DIGITS_NARROW[..] } else { &SHIFT_DIGITS };
+    let shifted = preferred(digits.iter().map(|digits| {
+        let (text, _) =
+            most(finite.iter().map(|at| nearest_text(after[*at] - before[*at], *digits)))?;
         let by: f64 = text.parse().ok()?;
-        let count = finite.iter().filter(|at| is_shifted(before[**at], after[**at], by)).count();
+        let explains = |at: &&usize| is_shifted(before[**at], after[**at], by, epsilon);
+        let count = finite.iter().filter(explains).count();
         Some((Pattern::Shifted { by: signed(&text) }, count))
-    });
+    }));
     let scaled = best_factor(
         &finite,
         |at| (before[at], after[at]),
         |text| {
             let by: f64 = text.parse().ok()?;
-            Some(move |at| is_scaled(before[at], after[at], by))
+            Some(move |at| is_scaled(before[at], after[at], by, epsilon))
         },
     );
     let became = most(places.iter().map(|at| bits(after[*at]))).map(|(value, count)| {
@@ -145,8 +155,9 @@ pub(super) fn best_float(
     });
     let was = most(places.iter().map(|at| bits(before[*at])))
         .map(|(value, count)| (Pattern::Was { value: float_text(f64::from_bits(value)) }, count));
-    let rounded = best_rounded(&finite, |at| (before[at], after[at]));
-    let noise = finite.iter().filter(|at| is_nearly(&Pattern::Noise, (before[**at], after[**at])));
+    let rounded = best_rounded(&finite, |at| (before[at], after[at]), epsilon);
+    let noise =
+        finite.iter().filter(|at| is_nearly(&Pattern::Noise, (before[**at], after[**at]), epsilon));
     let noise = Some((Pattern::Noise, noise.count())).filter(|found| found.1 > 0);
     preferred([replaced, turned, shifted, scaled, became, was, rounded, noise])
 }
@@ -177,19 +188,24 @@ fn best_factor<T: Fn(usize) -> bool>(
     best.filter(|found| found.1 > 0)
 }
 
-fn is_scaled(before: f64, after: f64, by: f64) -> bool {
+fn is_scaled(before: f64, after: f64, by: f64, epsilon: f64) -> bool {
     let expected = before * by;
     let off = (after - expected).abs();
-    expected.is_finite() && before != 0.0 && off <= expected.abs() * 1e-12
+    expected.is_finite() && before != 0.0 && off <= expected.abs() * (4.0 * epsilon).max(1e-12)
 }
 
-fn is_shifted(before: f64, after: f64, by: f64) -> bool {
-    let noise = 4.0 * f64::EPSILON * before.abs().max(after.abs());
+fn is_shifted(before: f64, after: f64, by: f64, epsilon: f64) -> bool {
+    let noise = 4.0 * epsilon * before.abs().max(after.abs());
     let is_finite = before.is_finite() && after.is_finite();
     is_finite && (after - before - by).abs() <= noise.max(by.abs() * 1e-9)
 }
 
-pub(super) fn float_test<'a>(before: &'a [f64], after: &'a [f64], pattern: &Pattern) -> Test<'a> {
+pub(super) fn float_test<'a>(
+    before: &'a [f64],
+    after: &'a [f64],
+    epsilon: f64,
+    pattern: &Pattern,
+) -> Test<'a> {
     let same =
         |one: f64, two: f64| one.to_bits() == two.to_bits() || (one.is_nan() && two.is_nan());
     let value = |text: &str| text.parse::<f64>().ok();
@@ -210,16 +226,16 @@ pub(super) fn float_test<'a>(before: &'a [f64], after: &'a [f64], pattern: &Patt
         },
         Pattern::SignTurned => Box::new(move |at| before[at] != 0.0 && after[at] == -before[at]),
         Pattern::Shifted { by } => match value(by) {
-            Some(by) => Box::new(move |at| is_shifted(before[at], after[at], by)),
+            Some(by) => Box::new(move |at| is_shifted(before[at], after[at], by, epsilon)),
             None => never(),
         },
         Pattern::Scaled { by } => match value(by) {
-            Some(by) => Box::new(move |at| is_scaled(before[at], after[at], by)),
+            Some(by) => Box::new(move |at| is_scaled(before[at], after[at], by, epsilon)),
             None => never(),
         },
         other => {
             let other = other.clone();
-            Box::new(move |at| is_nearly(&other, (before[at], after[at])))
+            Box::new(move |at| is_nearly(&other, (before[at], after[at]), epsilon))
         }
     }
 }
@@ -343,10 +359,15 @@ mod tests {
         let changes =
             [(f64::INFINITY, 3.5), (3.5, f64::NEG_INFINITY), (f64::INFINITY, f64::NEG_INFINITY)];
         for (before, after) in changes {
-            assert!(!is_shifted(before, after, 0.1) && !is_scaled(before, after, 2.0));
+            assert!(!is_shifted(before, after, 0.1, f64::EPSILON));
+            assert!(!is_scaled(before, after, 2.0, f64::EPSILON));
             let values = (vec![1.0, 2.0, before], vec![1.1, 2.1, after]);
-            let test =
-                float_test(&values.0, &values.1, &Pattern::Shifted { by: "+0.1".to_owned() });
+            let test = float_test(
+                &values.0,
+                &values.1,
+                f64::EPSILON,
+                &Pattern::Shifted { by: "+0.1".to_owned() },
+            );
             assert_eq!([0, 1, 2].map(test), [true, true, false]);
         }
     }

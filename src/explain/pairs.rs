@@ -19,8 +19,8 @@ const SAMPLE: usize = 1_024;
 pub(super) enum Pairs {
     /// Whole numbers of a unit: integers, decimals, dates and times.
     Fixed { before: Vec<i128>, after: Vec<i128>, unit: Unit },
-    /// Doubles.
-    Float { before: Vec<f64>, after: Vec<f64> },
+    /// Doubles, and the precision of the column's type.
+    Float { before: Vec<f64>, after: Vec<f64>, epsilon: f64 },
     /// Texts, and the texts of anything else.
     Text { before: StringViewArray, after: StringViewArray, is_text: bool },
 }
@@ -75,7 +75,7 @@ impl Pairs {
                 return Self::Fixed { before: values, after, unit: unit_of(data_type, scale) };
             }
             (Some(Numbers::Float(before)), Some(Numbers::Float(after))) => {
-                return Self::Float { before, after };
+                return Self::Float { before, after, epsilon: epsilon_of(data_type) };
             }
             _ => {}
         }
@@ -101,7 +101,9 @@ impl Pairs {
             Self::Fixed { before, after, unit } => {
                 numbers::best_fixed(before, after, *unit, places)
             }
-            Self::Float { before, after } => numbers::best_float(before, after, places),
+            Self::Float { before, after, epsilon } => {
+                numbers::best_float(before, after, *epsilon, places)
+            }
             Self::Text { before, after, is_text } => texts::best(before, after, *is_text, places),
         }
     }
@@ -129,10 +131,10 @@ impl Pairs {
                 *places = open;
                 taken
             }
-            Self::Float { before, after } => {
+            Self::Float { before, after, epsilon } => {
                 let tests: Vec<_> = patterns
                     .iter()
-                    .map(|pattern| numbers::float_test(before, after, pattern))
+                    .map(|pattern| numbers::float_test(before, after, *epsilon, pattern))
                     .collect();
                 sorted(patterns.len(), places, |place| tests.iter().position(|test| test(place)))
             }
@@ -151,7 +153,7 @@ impl Pairs {
                 let change = after[place].checked_sub(before[place])?;
                 Some(double(change) * unit(*scale))
             }
-            Self::Float { before, after } => {
+            Self::Float { before, after, .. } => {
                 Some(after[place] - before[place]).filter(|change| change.is_finite())
             }
             _ => None,
@@ -176,6 +178,15 @@ fn sorted(
     taken
 }
 
+fn epsilon_of(data_type: &DataType) -> f64 {
+    match data_type {
+        // A half has 11 bits.
+        DataType::Float16 => 1.0 / 1_024.0,
+        DataType::Float32 => f64::from(f32::EPSILON),
+        _ => f64::EPSILON,
+    }
+}
+
 fn unit_of(data_type: &DataType, scale: i8) -> Unit {
     match data_type {
         DataType::Date32 => Unit::Time { nanoseconds: 86_400_000_000_000 },
@@ -197,4 +208,39 @@ fn as_texts(array: &ArrayRef) -> StringViewArray {
     }
     let texts = StringArray::from_iter_values((0..array.len()).map(|row| value_text(array, row)));
     StringViewArray::from_iter_values(texts.iter().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::Float32Array;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_in_floats_of_32_bits_is_found_with_their_precision() {
+        let before: Vec<f32> = (0..4_000_u16).map(|row| f32::from(row) * 0.37 + 1.013).collect();
+        let sides = |change: fn(f32) -> f32| -> (ArrayRef, ArrayRef) {
+            let after = before.iter().map(|value| change(*value));
+            (
+                Arc::new(Float32Array::from(before.clone())),
+                Arc::new(Float32Array::from_iter_values(after)),
+            )
+        };
+        for (change, pattern) in [
+            ((|value| value + 0.1) as fn(f32) -> f32, "+0.1"),
+            (|value| value + 5.0, "+5"),
+            (|value| value * 1.1, "× 1.1"),
+            (|value| value / 100.0, "× 0.01"),
+            (|value| value * 1.08, "× 1.08"),
+        ] {
+            let (before, after) = sides(change);
+            let pairs = Pairs::of(&before, &after);
+            let mut places: Vec<usize> = (0..pairs.len()).collect();
+            let (best, _) = pairs.best(&places).unwrap();
+            assert_eq!(best.to_string(), pattern);
+            assert_eq!(pairs.take(&best, &mut places).len(), pairs.len(), "{pattern}");
+        }
+    }
 }
