@@ -56,6 +56,18 @@ fn two_folders_differ_as_duckdb_says_in_order_or_not_and_with_little_memory() {
 }
 
 #[test]
+fn a_key_that_does_not_tell_rows_apart_is_said() {
+    let lab = lab();
+    let said =
+        |how: &[&str]| lab.run(&[&["diff", "flat_one", "flat_two"], how].concat()).expect(0).said();
+    let line = said(&["--key", "line"]);
+    assert!(line.contains("keys occur more than once on a side, or have a null"), "{line}");
+    for how in [&["--key", "id,line"][..], &["--keyless"]] {
+        assert!(!said(how).contains("more than once"), "{}", said(how));
+    }
+}
+
+#[test]
 fn tables_without_a_key_are_compared_as_multisets() {
     let lab = lab();
     let expected = expected(&lab, "flat_one", "shuffled");

@@ -11,7 +11,7 @@ use super::answer::{Answer, table, thousands, write_err};
 use super::check::{checked_difference, partition_rows};
 use super::context::Context;
 use super::show;
-use crate::compare::{Equality, Rule, Truncation};
+use crate::compare::{Diff, Equality, Rule, Truncation};
 use crate::diff::{Aligned, DiffOptions, TablesDiff, align, compare_all, open_side, spill_folder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::identity::Real;
@@ -206,7 +206,9 @@ fn answer(diff: &TablesDiff, (left, right): (&str, &str), key: &[String]) -> Res
             }),
         );
     }
-    text += &show::diff(&diff.total);
+    // Of rows without a key, each is its own.
+    let repeated_keys = if key.is_empty() { 0 } else { diff.total.repeated_keys };
+    text += &show::diff(&Diff { repeated_keys, ..diff.total.clone() });
     if diff.total.is_empty() && !diff.is_equal() {
         text += "the rows are equal in the columns that were compared; the sides are not equal\n";
     }

@@ -130,7 +130,10 @@ async fn list(context: &Context, arguments: ListArguments) -> Result<Answer> {
     let answer = Answer::new(listed(&ledger), &value)?;
     let blocking = ledger.iter().find(|one| one.blocks);
     Ok(match blocking {
-        None => answer,
+        None => {
+            let flag = scope_flag(scope_of(arguments.batch));
+            answer.next(format!("{}{flag}", context.command("approve", &plan, &dataset)))
+        }
         Some(one) => {
             let verb = format!("ledger explain {}", one.id);
             let flag = scope_flag(scope_of(arguments.batch));

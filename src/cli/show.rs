@@ -105,6 +105,12 @@ pub(super) fn diff(diff: &Diff) -> String {
         thousands(diff.only_production),
         thousands(diff.only_candidate),
     );
+    if diff.repeated_keys > 0 {
+        text += &format!(
+            "  {} keys occur more than once on a side, or have a null: their rows pair as whole rows only\n",
+            thousands(diff.repeated_keys)
+        );
+    }
     let tolerated = diff.columns.iter().filter(|(_, column)| column.tolerated > 0);
     for (name, column) in tolerated {
         let largest = column.largest_tolerated.map(|largest| format!(", by {largest} at most"));
