@@ -1,8 +1,11 @@
 //! The same plan gives the same bytes, whatever the threads and the batch sizes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::common::Lab;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+
+use crate::common::{Lab, write};
 
 /// Each partition's file hashes after a run with these words.
 fn hashes(lab: &Lab, words: &[&str]) -> BTreeMap<String, String> {
@@ -41,6 +44,35 @@ fn threads_and_batch_sizes_do_not_change_a_byte() {
         for rows in ["1000", "8192", "65536"] {
             let words = ["--query-threads", threads, "--batch-rows", rows];
             assert_eq!(hashes(&lab, &words), expected, "{threads} threads, batches of {rows}");
+        }
+    }
+}
+
+#[test]
+fn memory_and_whether_a_reference_table_is_held_do_not_change_a_byte() {
+    let lab = Lab::ten_days();
+    lab.adopt("lake/sales", "day", "UTC").expect(0);
+    // Some 8 MiB of long texts: too much for an eighth of 32 MiB, little for one of 1 GiB.
+    let rows = 0..60_000_i64;
+    let codes: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.clone()));
+    let names = rows.map(|code| format!("{code}{}", " of a rate with a long name".repeat(4)));
+    let names: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let table = RecordBatch::try_from_iter([("code", codes), ("name", names)]).unwrap();
+    write(&lab.path("lake/rates/all.parquet"), &table);
+    std::fs::write(
+        lab.path("specs/sales.sql"),
+        "SELECT day, id, name AS kind, rate, amount FROM orders \
+         JOIN rates ON rates.code = orders.id % 60000 WHERE day >= $start AND day < $end\n",
+    )
+    .unwrap();
+    let limits = "[sources.rates]\nurl = \"../lake/rates\"\n\n[limits]\nmemory = \"1 GiB\"\n";
+    lab.edit("specs/sales.toml", "[limits]\n", limits);
+    let expected = hashes(&lab, &[]);
+    for memory in ["128 MiB", "32 MiB"] {
+        let lab = lab.copied();
+        lab.edit("specs/sales.toml", "1 GiB", memory);
+        for words in [&[][..], &["--batch-rows", "1000"]] {
+            assert_eq!(hashes(&lab, words), expected, "{memory} {words:?}");
         }
     }
 }
