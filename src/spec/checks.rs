@@ -215,6 +215,10 @@ impl Checks {
     pub(super) fn check(&self) -> Result<()> {
         if let Some(rows) = self.rows {
             ordered("rows", rows.min.map(|n| n as f64), rows.max.map(|n| n as f64))?;
+            relative_change("rows", rows.max_relative_change)?;
+        }
+        for (column, sum) in &self.sum {
+            relative_change(&format!("sum.{column}"), Some(sum.max_relative_change))?;
         }
         for (column, rate) in &self.null_rate {
             share(&format!("null_rate.{column}"), rate.max)?;
@@ -288,8 +292,22 @@ fn is_built_in(name: &str) -> bool {
 fn ordered(name: &str, min: Option<f64>, max: Option<f64>) -> Result<()> {
     match (min, max) {
         (Some(min), Some(max)) if min > max => {
-            Err(Error::invalid(format!("{name}: min {min} is greater than max {max}")))
+            Err(Error::invalid(format!("{name}: min {min} is greater than max {max}"))
+                .hint("nothing could be within; exchange the two"))
         }
+        _ if min.or(max).is_some_and(f64::is_nan) || max.is_some_and(f64::is_nan) => {
+            Err(Error::invalid(format!("{name}: a bound is no number")).hint("write a number"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn relative_change(name: &str, value: Option<Real>) -> Result<()> {
+    match value {
+        Some(value) if value.0.is_nan() || value.0 < 0.0 => Err(Error::invalid(format!(
+            "{name}: max_relative_change = {value} is no share of a change"
+        ))
+        .hint("0 allows none, 0.05 five in a hundred, either way")),
         _ => Ok(()),
     }
 }

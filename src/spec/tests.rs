@@ -71,6 +71,25 @@ fn a_wrong_value_shows_its_line_and_the_fix() {
 }
 
 #[test]
+fn a_bound_that_no_number_could_keep_is_refused() {
+    for checks in [
+        "range.delay = { min = nan }",
+        "range.delay = { max = nan }",
+        "range.delay = { min = 2, max = 1 }",
+        "rows = { max_relative_change = nan }",
+        "rows = { max_relative_change = -0.1 }",
+        "sum.delay = { max_relative_change = nan }",
+    ] {
+        let error = read(&format!("{SPEC}\n[checks]\n{checks}\n")).unwrap_err();
+        let name = checks.split(" =").next().unwrap();
+        assert!(error.to_string().contains(name), "{checks}: {error}");
+        assert!(!error.hints().is_empty(), "{checks}");
+    }
+    let error = read(&format!("{SPEC}\n[expect]\nnet_change.delay = {{ max = nan }}\n"));
+    assert!(error.unwrap_err().to_string().contains("net_change.delay"));
+}
+
+#[test]
 fn broken_toml_shows_the_line() {
     let (error, _) = refused("owner   = \"flight-analytics\"", "owner = \"flight");
     assert!(error.contains("line 12:"), "{error}");
