@@ -23,7 +23,7 @@ impl Factor {
     /// Whether `after` is `before` times the factor, rounded to a unit. A whole factor rounds
     /// nothing; and what rounding alone could make of a small change is no proof of a factor.
     pub(super) fn explains(self, before: i128, after: i128) -> bool {
-        let products = before.checked_mul(self.digits).zip(after.checked_mul(self.tens));
+        let products = product(before, self.digits).zip(product(after, self.tens));
         let Some((expected, found)) = products.filter(|_| before != 0) else { return false };
         let off = expected.abs_diff(found);
         if off == 0 || self.tens == 1 {
@@ -31,9 +31,19 @@ impl Factor {
         }
         let unit = self.tens.unsigned_abs();
         // Of small values, half a unit is much.
-        let allowed = if expected.unsigned_abs() / unit < 100 { unit / 2 } else { unit };
+        let is_small = expected.unsigned_abs() < unit.saturating_mul(100);
+        let allowed = if is_small { unit / 2 } else { unit };
         let change = after.abs_diff(before).checked_mul(unit);
         off <= allowed && change.is_none_or(|change| allowed * 5 <= change)
+    }
+}
+
+/// Nearly all numbers fit into 64 bits, and their products into 128.
+#[inline]
+fn product(one: i128, two: i128) -> Option<i128> {
+    match (i64::try_from(one), i64::try_from(two)) {
+        (Ok(one), Ok(two)) => Some(i128::from(one) * i128::from(two)),
+        _ => one.checked_mul(two),
     }
 }
 
