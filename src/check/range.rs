@@ -115,6 +115,14 @@ fn planned(facts: &ComparedPartition<'_>) -> Finding {
 }
 
 fn disagreement(stored: &Metrics, recorded: &Metrics) -> String {
+    let version = |metrics: &Metrics| metrics.content.split(':').next().map(str::to_owned);
+    if version(stored) != version(recorded) {
+        return format!(
+            "content {} stored, {} recorded: another release wrote this candidate; plan and run \
+             again",
+            stored.content, recorded.content
+        );
+    }
     if stored.rows != recorded.rows {
         return format!("{} rows stored, {} recorded", stored.rows, recorded.rows);
     }

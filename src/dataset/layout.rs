@@ -12,7 +12,7 @@
 //! runs/<plan id>/{candidates,reports,approvals}/<digest>.json
 //! runs/<plan id>/{events,terms}/<time>-<id>.json
 //! changes/<change>/dispositions/<digest>.json  what was said of discrepancies
-//! metrics/<partition identity>.json         numbers of files that somebody has measured
+//! metrics/<partition identity>.d2.json      numbers of files that somebody has measured
 //! data/<attempt>/<hive suffix>/part-00000.parquet
 //! retained/<hash>/<hive suffix>/<name>      copies of superseded adopted files
 //! ```
@@ -125,10 +125,10 @@ pub fn disposition(change: &Digest, digest: &Digest) -> String {
     format!("{}/{digest}.json", dispositions(change))
 }
 
-/// The metrics of the files of a partition, by their identity; with profiles, by their columns too.
-pub fn metrics(identity: &Digest, profile: &str) -> String {
-    let dot = if profile.is_empty() { "" } else { "." };
-    format!("metrics/{identity}{dot}{profile}.json")
+/// The metrics of the files of a partition, by their identity; `kind`: the content digest's version
+/// and, with profiles, their columns.
+pub fn metrics(identity: &Digest, kind: &str) -> String {
+    format!("metrics/{identity}.{kind}.json")
 }
 
 /// A candidate's data file.

@@ -1,8 +1,8 @@
 //! The content digest: the same for the same rows, however they are ordered, cut or stored.
 //!
-//! Version 1, in full (docs/format.md has the test vectors):
+//! Version 2, in full (docs/format.md has the test vectors):
 //!
-//! * `mix(x)` is the finalizer of splitmix64; all arithmetic wraps.
+//! * All arithmetic wraps. `a * b` is the whole product, of 128 bits: its halves are `lo` and `hi`.
 //! * A column's seed is XXH3-128 of `name 0x00 class`; its low and high halves are `s0`, `s1`.
 //!   Classes are `int`, `float`, `decimal:SCALE`, `bool`, `text`, `bytes`, `date`, … : what a value
 //!   means, not how wide it is stored.
@@ -10,11 +10,11 @@
 //!   with every NaN as `7ff8000000000000` (−0.0 keeps its sign); XXH3-128 of a text's or binary's
 //!   bytes; of a nested value, XXH3-128 of its parts' words with their count before them. Null is a
 //!   word pair of its own.
-//! * A cell is `c0 = mix(v0 ^ s0) + mix(v1 ^ rotl(s0, 32))`, `c1 = mix(v0 + s1) ^ mix(v1 +
-//!   rotl(s1, 32))`.
-//! * A row is the sum of its cells, mixed again: `mix(r0 ^ rotl(r1, 17))`, `mix(r1 + K·r0)`.
-//!   Mixing the row binds its cells together: values swapped between two rows are seen.
-//! * The digest is the sum of all rows modulo 2^128, and their number: `d1:ROWS:SUM`.
+//! * A cell is of `(v0 ^ s0) * (v1 ^ s1)`: `c0 = lo ^ hi`, `c1 = rotl(lo, 32) - (hi ^ (lo >> 29))`.
+//! * A row is the sum of its cells `r0`, `r1`, multiplied again: `lo ^ hi` of `(r0 ^ K0) * (r1 ^
+//!   K1)` is its low word, of `(rotl(r0, 32) ^ K2) * (r1 + K3)` its high one. The products bind its
+//!   cells together: values swapped between two rows are seen.
+//! * The digest is the sum of all rows modulo 2^128, and their number: `d2:ROWS:SUM`.
 //!
 //! It answers "is anything different?". It authorises nothing: sums can be forged on purpose.
 
@@ -26,6 +26,9 @@ use arrow::datatypes::Schema;
 use super::row_hash::RowHasher;
 use crate::error::Result;
 
+/// The version of these rules. What was recorded under another one tells nothing about a digest.
+pub(crate) const DIGEST: &str = "d2";
+
 /// A digest of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ContentDigest {
@@ -35,7 +38,7 @@ pub struct ContentDigest {
 
 impl fmt::Display for ContentDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "d1:{}:{:032x}", self.rows, self.sum)
+        write!(f, "{DIGEST}:{}:{:032x}", self.rows, self.sum)
     }
 }
 

@@ -31,6 +31,7 @@ pub use profile::{Distinct, Profile, Quantiles};
 
 pub(crate) use bounds::value_text;
 pub(crate) use column::decimal_text;
+pub(crate) use digest::DIGEST;
 pub(crate) use row_hash::RowHasher;
 pub(crate) use words::words_of_rows;
 

@@ -2,8 +2,7 @@
 //! [`super::digest`].
 
 use arrow::array::{
-    Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, PrimitiveArray, RecordBatch,
-    StringViewArray,
+    Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, RecordBatch, StringViewArray,
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
@@ -15,8 +14,10 @@ use arrow::datatypes::{
 use super::words::{NULL, Words, class_of, float, push_values, signed, split, words_of};
 use crate::error::Result;
 
-/// An odd constant (the golden ratio) for the row's second word.
-const K: u64 = 0x9e37_79b9_7f4a_7c15;
+/// What parts a row's two products: the fractions of the golden ratio and of π, and splitmix64's
+/// two multipliers. Any words would do.
+const ROW: [u64; 4] =
+    [0x9e37_79b9_7f4a_7c15, 0x243f_6a88_85a3_08d3, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
 
 /// Hashes the rows of batches of one schema.
 #[derive(Debug)]
@@ -51,9 +52,7 @@ impl RowHasher {
             add_column(array, *seed, &mut self.rows, &mut self.values)?;
         }
         for row in &self.rows {
-            let low = mix(row.0 ^ row.1.rotate_left(17));
-            let high = mix(row.1.wrapping_add(K.wrapping_mul(row.0)));
-            see(u128::from(low) | u128::from(high) << 64);
+            see(bind(*row));
         }
         Ok(())
     }
@@ -87,18 +86,21 @@ fn add_column(
         DataType::UInt64 => add_unsigned::<UInt64Type>(array, seed, rows),
         DataType::Boolean => {
             let values = array.as_boolean().values().iter();
-            add_narrow(values.map(|value| (u64::from(value), false)), array.nulls(), seed, rows);
+            add_values(values.map(|value| Words(u64::from(value), 0)), array.nulls(), seed, rows);
         }
         DataType::Float32 => {
-            let words = array.as_primitive::<Float32Type>().values().iter();
-            let words = words.map(|value| (float(f64::from(*value)).0, false));
-            add_narrow(words, array.nulls(), seed, rows);
+            let values = array.as_primitive::<Float32Type>().values().iter();
+            let values = values.map(|value| float(f64::from(*value)));
+            add_values(values, array.nulls(), seed, rows);
         }
         DataType::Float64 => {
-            let words = array.as_primitive::<Float64Type>().values().iter();
-            add_narrow(words.map(|value| (float(*value).0, false)), array.nulls(), seed, rows);
+            let values = array.as_primitive::<Float64Type>().values().iter();
+            add_values(values.map(|value| float(*value)), array.nulls(), seed, rows);
         }
-        DataType::Decimal128(..) => add_decimals(array.as_primitive(), seed, rows),
+        DataType::Decimal128(..) => {
+            let values = array.as_primitive::<Decimal128Type>().values().iter();
+            add_values(values.map(|value| signed(*value)), array.nulls(), seed, rows);
+        }
         DataType::Utf8View => add_texts(array.as_string_view(), seed, rows),
         _ => {
             values.clear();
@@ -116,11 +118,9 @@ where
     T: ArrowPrimitiveType,
     i64: From<T::Native>,
 {
-    let values = array.as_primitive::<T>().values().iter().map(|value| {
-        let value = i64::from(*value);
-        (value.cast_unsigned(), value < 0)
-    });
-    add_narrow(values, array.nulls(), seed, rows);
+    let values = array.as_primitive::<T>().values().iter();
+    let values = values.map(|value| signed(i128::from(i64::from(*value))));
+    add_values(values, array.nulls(), seed, rows);
 }
 
 fn add_unsigned<T>(array: &ArrayRef, seed: Words, rows: &mut [Words])
@@ -129,73 +129,27 @@ where
     u64: From<T::Native>,
 {
     let values = array.as_primitive::<T>().values().iter();
-    add_narrow(values.map(|value| (u64::from(*value), false)), array.nulls(), seed, rows);
+    add_values(values.map(|value| Words(u64::from(*value), 0)), array.nulls(), seed, rows);
 }
 
-/// Cells of values of 64 bits.
-#[derive(Debug, Clone, Copy)]
-struct Narrow {
-    seed: Words,
-    positive: Words,
-    negative: Words,
-}
-
-impl Narrow {
-    fn new(seed: Words) -> Self {
-        let high = |word: u64| {
-            let second = word.wrapping_add(seed.1.rotate_left(32));
-            Words(mix(word ^ seed.0.rotate_left(32)), mix(second))
-        };
-        Self { seed, positive: high(0), negative: high(u64::MAX) }
-    }
-
-    #[inline]
-    fn cell(self, low: u64, is_negative: bool) -> Words {
-        let high = if is_negative { self.negative } else { self.positive };
-        let seed = self.seed;
-        Words(mix(low ^ seed.0).wrapping_add(high.0), mix(low.wrapping_add(seed.1)) ^ high.1)
-    }
-}
-
-/// Adds values of 64 bits: the high word is one of two, so its half of the cell is known.
 #[inline]
-fn add_narrow(
-    values: impl Iterator<Item = (u64, bool)>,
+fn add_values(
+    values: impl Iterator<Item = Words>,
     nulls: Option<&NullBuffer>,
     seed: Words,
     rows: &mut [Words],
 ) {
-    let narrow = Narrow::new(seed);
-    let cell_of = |low, is_negative| narrow.cell(low, is_negative);
     match nulls.filter(|nulls| nulls.null_count() > 0) {
         None => {
-            for (row, (low, is_negative)) in rows.iter_mut().zip(values) {
-                add(row, cell_of(low, is_negative));
+            for (row, value) in rows.iter_mut().zip(values) {
+                add(row, cell(value, seed));
             }
         }
         Some(nulls) => {
-            let null = cell(NULL, seed);
-            for ((row, (low, is_negative)), valid) in rows.iter_mut().zip(values).zip(nulls) {
-                add(row, if valid { cell_of(low, is_negative) } else { null });
+            for ((row, value), valid) in rows.iter_mut().zip(values).zip(nulls) {
+                add(row, cell(if valid { value } else { NULL }, seed));
             }
         }
-    }
-}
-
-/// Adds decimals: nearly all of them fit into 64 bits, whose high word is one of two.
-fn add_decimals(array: &PrimitiveArray<Decimal128Type>, seed: Words, rows: &mut [Words]) {
-    let narrow = Narrow::new(seed);
-    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
-    let null = cell(NULL, seed);
-    for (at, (row, value)) in rows.iter_mut().zip(array.values()).enumerate() {
-        let Words(low, high) = signed(*value);
-        let of_value = match high {
-            _ if nulls.is_some_and(|nulls| nulls.is_null(at)) => null,
-            0 => narrow.cell(low, false),
-            u64::MAX => narrow.cell(low, true),
-            _ => cell(Words(low, high), seed),
-        };
-        add(row, of_value);
     }
 }
 
@@ -232,7 +186,7 @@ fn add_texts(array: &StringViewArray, seed: Words, rows: &mut [Words]) {
 #[inline]
 fn kept_place(view: u128) -> usize {
     let Words(low, high) = split(view);
-    usize::try_from((low ^ high).wrapping_mul(K) >> 56).unwrap_or(0)
+    usize::try_from((low ^ high).wrapping_mul(ROW[0]) >> 56).unwrap_or(0)
 }
 
 #[inline]
@@ -241,26 +195,32 @@ fn add(row: &mut Words, cell: Words) {
     row.1 = row.1.wrapping_add(cell.1);
 }
 
+/// Both halves of a product of 128 bits.
 #[inline]
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+fn product(a: u64, b: u64) -> Words {
+    split(u128::from(a) * u128::from(b))
 }
 
 #[inline]
 fn cell(value: Words, seed: Words) -> Words {
-    Words(
-        mix(value.0 ^ seed.0).wrapping_add(mix(value.1 ^ seed.0.rotate_left(32))),
-        mix(value.0.wrapping_add(seed.1)) ^ mix(value.1.wrapping_add(seed.1.rotate_left(32))),
-    )
+    let Words(low, high) = product(value.0 ^ seed.0, value.1 ^ seed.1);
+    Words(low ^ high, low.rotate_left(32).wrapping_sub(high ^ low >> 29))
+}
+
+/// The hash of a row, from the sums of its cells.
+#[inline]
+fn bind(row: Words) -> u128 {
+    let low = product(row.0 ^ ROW[0], row.1 ^ ROW[1]);
+    let high = product(row.0.rotate_left(32) ^ ROW[2], row.1.wrapping_add(ROW[3]));
+    u128::from(low.0 ^ low.1) | u128::from(high.0 ^ high.1) << 64
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use arrow::array::{Decimal128Array, Decimal256Array, StringArray};
+    use arrow::array::{Decimal128Array, Decimal256Array, Int64Array, StringArray};
     use arrow::datatypes::{Field, i256};
 
     use super::*;
@@ -324,6 +284,51 @@ mod tests {
             let mut ours = vec![Words(0, 0); values.len()];
             add_column(&values, seed, &mut ours, &mut Vec::new()).unwrap();
             assert_eq!(ours, expected, "{data_type}");
+        }
+    }
+
+    /// Small numbers and neighbours are what real columns hold, and where products could repeat.
+    #[test]
+    fn no_two_rows_of_a_grid_of_small_numbers_share_half_a_hash() {
+        for (columns, side) in [(1_u32, 250_000_i64), (2, 500), (3, 63), (4, 22), (8, 4)] {
+            let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+            let rows = side.pow(columns);
+            let arrays = (0..columns).map(|column| {
+                let digits = (0..rows).map(|row| row / side.pow(column) % side - side / 2);
+                Arc::new(Int64Array::from_iter_values(digits)) as ArrayRef
+            });
+            let batch = RecordBatch::try_from_iter(names.iter().zip(arrays)).unwrap();
+            let (mut low, mut high) = (BTreeSet::new(), BTreeSet::new());
+            let mut hasher = RowHasher::new(&batch.schema()).unwrap();
+            hasher
+                .hash(&batch, |hash| {
+                    let Words(of_low, of_high) = split(hash);
+                    low.insert(of_low);
+                    high.insert(of_high);
+                })
+                .unwrap();
+            assert_eq!((low.len(), high.len()), (batch.num_rows(), batch.num_rows()), "{columns}");
+        }
+    }
+
+    /// Each row swapped with its neighbour in one column: no pair keeps its sum.
+    #[test]
+    fn values_swapped_between_two_rows_change_their_sum() {
+        let first: Vec<i64> = (0..100_000).collect();
+        let second: Vec<i64> = first.iter().map(|n| n * 37 % 1_000).collect();
+        let swapped: Vec<i64> = second.chunks(2).flat_map(|two| [two[1], two[0]]).collect();
+        let sums = |second: Vec<i64>| {
+            let first: ArrayRef = Arc::new(Int64Array::from(first.clone()));
+            let second: ArrayRef = Arc::new(Int64Array::from(second));
+            let batch = RecordBatch::try_from_iter([("a", first), ("b", second)]).unwrap();
+            let mut found = Vec::new();
+            let mut hasher = RowHasher::new(&batch.schema()).unwrap();
+            hasher.hash(&batch, |hash| found.push(hash)).unwrap();
+            found.chunks(2).map(|two| two[0].wrapping_add(two[1])).collect::<Vec<_>>()
+        };
+        for (before, after) in sums(second).into_iter().zip(sums(swapped)) {
+            let (Words(low, high), Words(new_low, new_high)) = (split(before), split(after));
+            assert!(low != new_low && high != new_high);
         }
     }
 

@@ -14,6 +14,7 @@ use crate::calendar::{Calendar, Edge, Interval, Span, ZONE_RULES};
 use crate::dataset::{ColumnDef, Dataset, Definition, layout};
 use crate::error::{Error, Result};
 use crate::identity::{Digest, from_json};
+use crate::metrics::DIGEST;
 use crate::parquet_file::{Footer, WRITER_PROPERTIES};
 use crate::query::{
     ENGINE, FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES, PinnedFile, PinnedTable, RowWindow,
@@ -44,7 +45,7 @@ pub(super) fn recipe(of: &Ingredients<'_>) -> Result<Digest> {
     }
     // Only where an answer may follow the order of rows do batch size and memory decide anything.
     let fixed = of.order_sensitive.then_some((FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES));
-    let engine = (ENGINE, WRITER_PROPERTIES, ZONE_RULES, fixed);
+    let engine = (ENGINE, WRITER_PROPERTIES, ZONE_RULES, DIGEST, fixed);
     let output = (&of.definition.columns, &of.definition.partition, of.key);
     let interval = (&of.interval.name, of.interval.start, of.interval.end);
     Digest::of_json(&(

@@ -8,7 +8,7 @@ use super::FORMAT;
 use crate::dataset::{Dataset, layout};
 use crate::error::{Error, Result};
 use crate::identity::{Digest, from_json, to_json};
-use crate::metrics::Metrics;
+use crate::metrics::{DIGEST, Metrics};
 use crate::storage::Created;
 
 /// What is stored under a partition's identity.
@@ -20,13 +20,14 @@ struct StoredMetrics {
     metrics: Metrics,
 }
 
-/// Metrics with a profile of some columns are kept beside those without.
+/// Metrics with a profile of some columns are kept beside those without; those of another version
+/// of the content digest stay where they are, unread.
 fn path(identity: &Digest, profiled: &BTreeSet<String>) -> Result<String> {
     if profiled.is_empty() {
-        return Ok(layout::metrics(identity, ""));
+        return Ok(layout::metrics(identity, DIGEST));
     }
     let columns = Digest::of_json(&("profile 1", profiled))?;
-    Ok(layout::metrics(identity, columns.short()))
+    Ok(layout::metrics(identity, &format!("{DIGEST}.{}", columns.short())))
 }
 
 /// The metrics of the files of an identity, when somebody has measured them.

@@ -1,4 +1,4 @@
-"""An independent reading of the content digest, version 1, against the test vectors.
+"""An independent reading of the content digest, version 2, against the test vectors.
 
 digest.py VECTORS_FOLDER
 """
@@ -8,14 +8,13 @@ import sys
 import xxhash
 
 M = (1 << 64) - 1
-K = 0x9E3779B97F4A7C15
+K = (0x9E3779B97F4A7C15, 0x243F6A8885A308D3, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 NULL = (0x6E756C6C6E756C6C, 0x9E3779B97F4A7C15)
 
 
-def mix(x):
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & M
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & M
-    return x ^ (x >> 31)
+def halves(a, b):
+    product = a * b
+    return product & M, product >> 64
 
 
 def rotl(x, n):
@@ -48,12 +47,15 @@ def digest(columns, rows):
         r0 = r1 = 0
         for (s0, s1), (_, kind), v in zip(seeds, columns, row):
             v0, v1 = value(kind, v)
-            r0 = (r0 + mix(v0 ^ s0) + mix(v1 ^ rotl(s0, 32))) & M
-            r1 = (r1 + (mix((v0 + s1) & M) ^ mix((v1 + rotl(s1, 32)) & M))) & M
-        low = mix(r0 ^ rotl(r1, 17))
-        high = mix((r1 + K * r0) & M)
+            lo, hi = halves(v0 ^ s0, v1 ^ s1)
+            r0 = (r0 + (lo ^ hi)) & M
+            r1 = (r1 + rotl(lo, 32) - (hi ^ (lo >> 29))) & M
+        lo, hi = halves(r0 ^ K[0], r1 ^ K[1])
+        low = lo ^ hi
+        lo, hi = halves(rotl(r0, 32) ^ K[2], (r1 + K[3]) & M)
+        high = lo ^ hi
         total = (total + (low | high << 64)) & ((1 << 128) - 1)
-    return f"d1:{len(rows)}:{total:032x}"
+    return f"d2:{len(rows)}:{total:032x}"
 
 
 folder = sys.argv[1]
