@@ -187,3 +187,19 @@ fn a_candidate_changed_after_it_was_checked_cannot_be_published() {
     assert!(refused.stderr.contains("other bytes"), "{}", refused.stderr);
     lab.run(&["check", &plan, DATASET[0], DATASET[1]]).expect(6);
 }
+
+#[test]
+fn a_candidate_of_a_release_with_another_content_digest_is_refused_in_those_words() {
+    let lab = adopted();
+    let plan = lab.plan("specs/sales.toml");
+    lab.run(&["run", &plan, DATASET[0], DATASET[1]]).expect(0);
+    let records = lab.path("lake/sales.reissue/runs").join(&plan).join("records");
+    for record in fs::read_dir(records).unwrap() {
+        let record = record.unwrap().path();
+        let text = fs::read_to_string(&record).unwrap();
+        assert!(text.contains("\"d2:"), "{text}");
+        fs::write(&record, text.replace("\"d2:", "\"d1:")).unwrap();
+    }
+    let said = lab.run(&["check", &plan, DATASET[0], DATASET[1]]).expect(3).said();
+    assert!(said.contains("another release wrote this candidate; plan and run again"), "{said}");
+}
