@@ -203,3 +203,20 @@ fn a_candidate_of_a_release_with_another_content_digest_is_refused_in_those_word
     let said = lab.run(&["check", &plan, DATASET[0], DATASET[1]]).expect(3).said();
     assert!(said.contains("another release wrote this candidate; plan and run again"), "{said}");
 }
+
+#[test]
+fn a_plan_of_a_release_with_other_rules_is_not_run() {
+    let lab = adopted();
+    let plan = lab.plan("specs/sales.toml");
+    let plans = lab.path("lake/sales.reissue/plans");
+    let text = fs::read(plans.join(format!("{plan}.json"))).unwrap();
+    let mut older: reissue::plan::Plan = serde_json::from_slice(&text).unwrap();
+    assert!(older.decides.rules.contains("content d2"), "{}", older.decides.rules);
+    older.decides.rules.clear();
+    older.id = reissue::identity::Digest::of_json(&older.decides).unwrap();
+    let file = plans.join(format!("{}.json", older.id));
+    fs::write(file, serde_json::to_vec(&older).unwrap()).unwrap();
+    let said = lab.run(&["run", older.id.as_str(), DATASET[0], DATASET[1]]).expect(5).said();
+    assert!(said.contains("another release of reissue made the plan"), "{said}");
+    assert!(said.contains("plan again"), "{said}");
+}

@@ -107,7 +107,7 @@ pub(super) fn diff(diff: &Diff) -> String {
     );
     if diff.repeated_keys > 0 {
         text += &format!(
-            "  {} keys occur more than once on a side, or have a null: their rows pair as whole rows only\n",
+            "  {} keys occur more than once on a side: their rows pair as whole rows only\n",
             thousands(diff.repeated_keys)
         );
     }

@@ -8,12 +8,18 @@ pub(super) struct Factor {
 }
 
 impl Factor {
-    /// A factor as it is told: `1.08`, `-2`. None for one with an exponent, or of too many digits.
+    /// A factor as it is told: `1.08`, `-2`, `1e-6`. None for one of too many digits.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        let places = u32::try_from(fraction.len()).ok()?;
-        let digits = format!("{whole}{fraction}").parse().ok()?;
-        Some(Self { digits, tens: 10_i128.checked_pow(places)? })
+        let (number, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+        let places = i32::try_from(fraction.len()).ok()?.checked_sub(exponent.parse().ok()?)?;
+        let power = 10_i128.checked_pow(places.unsigned_abs())?;
+        Some(if places < 0 {
+            Self { digits: digits.checked_mul(power)?, tens: 1 }
+        } else {
+            Self { digits, tens: power }
+        })
     }
 
     pub(super) fn double(self) -> f64 {
@@ -70,6 +76,10 @@ mod tests {
         assert!(!explains("1.08", 0, 0) && !explains("1.5", i128::MAX, 1));
         // Off by one unit is no factor of 1.001.
         assert!(!explains("1.001", 1_000, 1_002));
-        assert!(Factor::parse("1e-7").is_none() && Factor::parse("").is_none());
+        assert!(explains("1e-6", 1_362_345_678_901_234, 1_362_345_679));
+        assert!(explains("2.5e-5", 40_000_000, 1_000) && !explains("1e-6", 40_000_000, 41));
+        assert!(explains("1e17", 3, 300_000_000_000_000_000));
+        assert!(Factor::parse("").is_none() && Factor::parse("1e-70").is_none());
+        assert!(Factor::parse("e5").is_none() && Factor::parse("inf").is_none());
     }
 }

@@ -171,8 +171,6 @@ fn best_factor<T: Fn(usize) -> bool>(
     // Large values are rounded least, so their ratios are nearest to the factor.
     let mut large: Vec<usize> =
         places.iter().copied().filter(|at| pair(*at).0 != 0.0 && pair(*at).1 != 0.0).collect();
-    let step = (large.len() / (4 * GUESSES)).max(1);
-    large = large.into_iter().step_by(step).collect();
     large.sort_by(|one, two| pair(*two).0.abs().total_cmp(&pair(*one).0.abs()));
     large.truncate(GUESSES);
     let mut best: Option<(Pattern, usize)> = None;

@@ -308,6 +308,7 @@ impl Context<'_> {
             expect: self.spec.expect.clone(),
             compare: self.spec.compare.clone(),
             publish_unit: self.spec.publish.unit,
+            rules: recipe::rules(),
         }
     }
 }

@@ -34,6 +34,7 @@ pub(crate) use build::{agree, empty_tables, find_kept, read_sql};
 pub use dry_run::{DryRun, DryRunBatch, DryRunPartition};
 pub use pin::{PinnedSource, pin_source};
 pub use provenance::{Provenance, git_identity};
+pub(crate) use recipe::rules;
 pub use recipe::{Kept, source_table};
 pub(crate) use saved::read_plan;
 pub use saved::{find_plan, load_plan};
@@ -100,6 +101,9 @@ pub struct Decides {
     pub compare: Equality,
     /// Whole run or batch by batch.
     pub publish_unit: Unit,
+    /// What of the planning program decides results; a program with others does not run the plan.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rules: String,
 }
 
 /// One pinned input.

@@ -34,6 +34,12 @@ pub(super) struct Ingredients<'a> {
     pub(super) interval: &'a Interval,
 }
 
+/// What of this program decides results: versions of the engine, the writer's properties, the zone
+/// rules and the content digest.
+pub(crate) fn rules() -> String {
+    format!("{ENGINE}; writer {WRITER_PROPERTIES}; zones {ZONE_RULES}; content {DIGEST}")
+}
+
 /// The digest of a partition's ingredients.
 pub(super) fn recipe(of: &Ingredients<'_>) -> Result<Digest> {
     let mut inputs = BTreeMap::new();
@@ -45,7 +51,7 @@ pub(super) fn recipe(of: &Ingredients<'_>) -> Result<Digest> {
     }
     // Only where an answer may follow the order of rows do batch size and memory decide anything.
     let fixed = of.order_sensitive.then_some((FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES));
-    let engine = (ENGINE, WRITER_PROPERTIES, ZONE_RULES, DIGEST, fixed);
+    let engine = (rules(), fixed);
     let output = (&of.definition.columns, &of.definition.partition, of.key);
     let interval = (&of.interval.name, of.interval.start, of.interval.end);
     Digest::of_json(&(

@@ -22,7 +22,7 @@ use crate::dataset::{Dataset, Version};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::parquet_file::DECODED_ROWS;
-use crate::plan::Plan;
+use crate::plan::{Plan, rules};
 use crate::query::{FIXED_BATCH_ROWS, FIXED_MEMORY_BYTES, HeldTables, Query, SessionOptions};
 use crate::storage::Stores;
 
@@ -193,6 +193,7 @@ pub async fn run(
 async fn check_terms(dataset: &Dataset, plan: &Plan, env: &Env) -> Result<()> {
     let head = dataset.head().await?;
     check_dataset(plan, &head)?;
+    check_rules(plan)?;
     if head.number() < plan.base_version {
         return Err(Error::corrupt(format!(
             "the plan was made against version {}, and the newest is {}: history was removed",
@@ -213,6 +214,18 @@ pub(crate) fn check_dataset(plan: &Plan, head: &Version) -> Result<()> {
         .with("this dataset", &head.manifest.dataset)
         .with("the plan's", &plan.decides.dataset)
         .hint("plan again for this dataset"))
+}
+
+/// Refuses a plan of a program whose results could be others under the same recipes.
+fn check_rules(plan: &Plan) -> Result<()> {
+    if plan.decides.rules == rules() {
+        return Ok(());
+    }
+    Err(Error::stale("another release of reissue made the plan")
+        .with("plan", plan.id.short())
+        .with("its rules", &plan.decides.rules)
+        .with("this release's", rules())
+        .hint("plan again; what is already published stays as it is"))
 }
 
 /// Refuses what has expired.
