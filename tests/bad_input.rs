@@ -216,7 +216,7 @@ fn a_plan_of_a_release_with_other_rules_is_not_run() {
     older.id = reissue::identity::Digest::of_json(&older.decides).unwrap();
     let file = plans.join(format!("{}.json", older.id));
     fs::write(file, serde_json::to_vec(&older).unwrap()).unwrap();
-    let said = lab.run(&["run", older.id.as_str(), DATASET[0], DATASET[1]]).expect(5).said();
+    let said = lab.run(&["run", older.id.as_str(), DATASET[0], DATASET[1]]).expect(7).said();
     assert!(said.contains("another release of reissue made the plan"), "{said}");
     assert!(said.contains("plan again"), "{said}");
 }
