@@ -1,6 +1,7 @@
 //! Numbers of any type as something to subtract: exactly where they are whole in some unit.
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray as _};
+use arrow::buffer::ScalarBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Float64Type,
@@ -15,18 +16,19 @@ pub(crate) enum Numbers {
     /// Whole numbers of `10^-scale`.
     Fixed {
         /// How many of the unit.
-        values: Vec<i128>,
+        values: ScalarBuffer<i128>,
         /// Decimal places of the unit.
         scale: i8,
     },
     /// Doubles.
-    Float(Vec<f64>),
+    Float(ScalarBuffer<f64>),
 }
 
 impl Numbers {
-    /// The numbers of an array; none: its type has none.
+    /// The numbers of an array; none: its type has none. Those of 128 bits and doubles are not
+    /// copied.
     pub(crate) fn of(array: &ArrayRef) -> Option<Self> {
-        let fixed = |values: Vec<i128>| Some(Self::Fixed { values, scale: 0 });
+        let fixed = |values| Some(Self::Fixed { values, scale: 0 });
         match array.data_type() {
             DataType::Int8 => fixed(whole::<Int8Type>(array)),
             DataType::Int16 => fixed(whole::<Int16Type>(array)),
@@ -51,21 +53,22 @@ impl Numbers {
                 Some(Self::Fixed { values: whole::<Decimal64Type>(array), scale: *scale })
             }
             DataType::Decimal128(_, scale) => {
-                Some(Self::Fixed { values: whole::<Decimal128Type>(array), scale: *scale })
+                let values = array.as_primitive::<Decimal128Type>().values().clone();
+                Some(Self::Fixed { values, scale: *scale })
             }
             DataType::Float16
             | DataType::Float32
             | DataType::Float64
             | DataType::Decimal256(..) => {
                 let doubles = cast(array, &DataType::Float64).ok()?;
-                Some(Self::Float(doubles.as_primitive::<Float64Type>().values().to_vec()))
+                Some(Self::Float(doubles.as_primitive::<Float64Type>().values().clone()))
             }
             _ => None,
         }
     }
 }
 
-fn whole<T>(array: &ArrayRef) -> Vec<i128>
+fn whole<T>(array: &ArrayRef) -> ScalarBuffer<i128>
 where
     T: ArrowPrimitiveType,
     i128: From<T::Native>,

@@ -104,25 +104,23 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Adds changed values, with the columns of their rows that may name segments; the examples are
-    /// of the same rows.
+    /// Adds changed values, with the columns of their rows that may name segments. `changes`: of
+    /// numbers, each with its place among them; the examples are of the same rows.
     pub(super) fn add(
         &mut self,
         segments: &RecordBatch,
         places: &[u32],
-        changes: impl Iterator<Item = Option<f64>>,
+        changes: &[(usize, f64)],
         example: impl Fn(usize) -> Example,
     ) -> Result<()> {
         self.values += places.len() as u64;
         self.common.see(segments, places)?;
         let mut largest_here = None;
-        let changes: Vec<(usize, f64)> =
-            changes.enumerate().filter_map(|(place, change)| Some((place, change?))).collect();
-        self.net.add_all(changes.iter().map(|(_, change)| *change));
+        self.net.add_all(&changes.iter().map(|(_, change)| *change).collect::<Vec<_>>());
         for (place, change) in changes {
             if self.largest.is_none_or(|held| change.abs() > held.abs()) {
-                self.largest = Some(change);
-                largest_here = Some(place);
+                self.largest = Some(*change);
+                largest_here = Some(*place);
             }
         }
         if let Some(place) = largest_here {
@@ -152,7 +150,7 @@ impl Tally {
     ) -> Result<()> {
         let places: Vec<u32> = (0..u32::try_from(rows.num_rows()).unwrap_or(u32::MAX)).collect();
         let example = |row| lone_example(origin, rows, row, key);
-        self.add(segments, &places, std::iter::empty(), example)
+        self.add(segments, &places, &[], example)
     }
 
     pub(super) fn cluster(

@@ -171,16 +171,14 @@ impl ColumnExplainer {
         if rows.is_empty() {
             return Ok(());
         }
-        let changes = changes
-            .into_iter()
-            .flat_map(|(pairs, places)| places.iter().map(move |place| pairs.change(*place)));
+        let changes = changes.map(|(pairs, places)| pairs.changes(places)).unwrap_or_default();
         let example = |at: usize| values.example(rows[at], &self.name);
         let identified = self.identifies && !pattern.decides();
         let tally = self.tallies.entry(pattern).or_default();
         if identified {
             tally.identify(&values.identities(rows)?)?;
         }
-        tally.add(&values.rows.segments, rows, changes, example)
+        tally.add(&values.rows.segments, rows, &changes, example)
     }
 
     /// Values, by the patterns that are known; the others wait.

@@ -1,5 +1,8 @@
 //! Whole numbers scaled by a factor, exactly.
 
+use arrow::array::ArrowNativeTypeOp;
+use arrow::datatypes::i256;
+
 /// A factor as a whole number over a power of ten.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Factor {
@@ -28,29 +31,42 @@ impl Factor {
 
     /// Whether `after` is `before` times the factor, rounded to a unit. A whole factor rounds
     /// nothing; and what rounding alone could make of a small change is no proof of a factor.
-    pub(super) fn explains(self, before: i128, after: i128) -> bool {
-        let products = product(before, self.digits).zip(product(after, self.tens));
-        let Some((expected, found)) = products.filter(|_| before != 0) else { return false };
-        let off = expected.abs_diff(found);
-        if off == 0 || self.tens == 1 {
-            return off == 0;
+    #[inline]
+    pub(super) fn explains(&self, before: i128, after: i128) -> bool {
+        if before == 0 {
+            return false;
         }
-        let unit = self.tens.unsigned_abs();
-        // Of small values, half a unit is much.
-        let is_small = expected.unsigned_abs() < unit.saturating_mul(100);
-        let allowed = if is_small { unit / 2 } else { unit };
-        let change = after.abs_diff(before).checked_mul(unit);
-        off <= allowed && change.is_none_or(|change| allowed * 5 <= change)
+        // Nearly all numbers fit into 64 bits, and their products into 128.
+        let narrow = [before, after, self.digits, self.tens].map(i64::try_from);
+        let [Ok(before), Ok(after), Ok(digits), Ok(tens)] = narrow.map(|n| n.map(i128::from))
+        else {
+            return self.explains_wide(before, after);
+        };
+        let (expected, found) = (before * digits, after * tens);
+        expected == found || (tens != 1 && rounds(expected, found, after - before, tens))
+    }
+
+    #[cold]
+    fn explains_wide(&self, before: i128, after: i128) -> bool {
+        let [before, after, digits, tens] =
+            [before, after, self.digits, self.tens].map(i256::from_i128);
+        let (expected, found) = (before.wrapping_mul(digits), after.wrapping_mul(tens));
+        let change = after.wrapping_sub(before);
+        expected == found || (tens != i256::ONE && rounds(expected, found, change, tens))
     }
 }
 
-/// Nearly all numbers fit into 64 bits, and their products into 128.
-#[inline]
-fn product(one: i128, two: i128) -> Option<i128> {
-    match (i64::try_from(one), i64::try_from(two)) {
-        (Ok(one), Ok(two)) => Some(i128::from(one) * i128::from(two)),
-        _ => one.checked_mul(two),
-    }
+/// Whether rounding to a `unit` alone is between two products.
+#[inline(never)]
+fn rounds<N: ArrowNativeTypeOp>(expected: N, found: N, change: N, unit: N) -> bool {
+    let magnitude = |number: N| if number.is_lt(N::ZERO) { number.neg_wrapping() } else { number };
+    let off = magnitude(expected.sub_wrapping(found));
+    // Of small values, half a unit is much.
+    let is_small = magnitude(expected).is_lt(unit.mul_wrapping(N::usize_as(100)));
+    let allowed = if is_small { unit.div_wrapping(N::usize_as(2)) } else { unit };
+    let change = magnitude(change).mul_checked(unit);
+    off.is_le(allowed)
+        && change.map_or(true, |change| allowed.mul_wrapping(N::usize_as(5)).is_le(change))
 }
 
 #[cfg(test)]
@@ -74,6 +90,12 @@ mod tests {
         assert!(explains("1.08", 1_234_567, 1_333_332) && explains("1.08", 1_234_567, 1_333_333));
         assert!(!explains("1.08", 1_234_567, 1_333_335));
         assert!(!explains("1.08", 0, 0) && !explains("1.5", i128::MAX, 1));
+        // Products of more than 128 bits: a million with 30 decimal places.
+        let million = 10_i128.pow(36);
+        assert!(explains("1.0725", million, million / 10_000 * 10_725));
+        assert!(explains("1.0725", million + 1, million / 10_000 * 10_725 + 1));
+        assert!(!explains("1.0725", million, million / 10_000 * 10_725 + 2));
+        assert!(explains("-1", i128::MAX, -i128::MAX) && !explains("-1", i128::MIN, i128::MAX));
         // Off by one unit is no factor of 1.001.
         assert!(!explains("1.001", 1_000, 1_002));
         assert!(explains("1e-6", 1_362_345_678_901_234, 1_362_345_679));

@@ -12,15 +12,16 @@ use crate::compare::double;
 /// Pairs whose ratios are held at once.
 const BLOCK: usize = 512;
 
-/// The number of no pattern.
-const NONE: u64 = u64::MAX;
+/// The number of no pattern. Numbers of patterns lie in the bits of doubles, so that they can be
+/// chosen by comparing doubles, several at once.
+const NONE: f64 = f64::from_bits(u64::MAX);
 
 /// Several patterns, of which the first that explains a pair counts.
 #[derive(Debug)]
 pub(super) struct FixedTests {
     tests: Vec<FixedTest>,
     /// The factors among them, with their numbers.
-    factors: Vec<(u64, f64)>,
+    factors: Vec<(f64, f64)>,
 }
 
 impl FixedTests {
@@ -28,7 +29,7 @@ impl FixedTests {
         let tests: Vec<FixedTest> =
             patterns.iter().map(|pattern| FixedTest::new(pattern, unit)).collect();
         let factors = (0..).zip(&tests).filter_map(|(number, test)| match test {
-            FixedTest::Scaled(by) => Some((number, by.double())),
+            FixedTest::Scaled(by) => Some((f64::from_bits(number), by.double())),
             _ => None,
         });
         Self { factors: factors.collect(), tests }
@@ -52,7 +53,7 @@ impl FixedTests {
     }
 
     /// For each pair, the first factor that could explain it.
-    fn near_factors(&self, pairs: impl Iterator<Item = (i128, i128)>, near: &mut [u64; BLOCK]) {
+    fn near_factors(&self, pairs: impl Iterator<Item = (i128, i128)>, near: &mut [f64; BLOCK]) {
         if self.factors.is_empty() {
             return;
         }
@@ -74,10 +75,10 @@ impl FixedTests {
 
     /// `near`: no factor before this one explains the pair.
     #[inline]
-    fn first(&self, pair: (i128, i128), near: u64) -> Option<usize> {
-        let near = usize::try_from(near).unwrap_or(usize::MAX);
+    fn first(&self, pair: (i128, i128), near: f64) -> Option<usize> {
+        let near = usize::try_from(near.to_bits()).unwrap_or(usize::MAX);
         let explains = |number: usize| {
-            let test = self.tests[number];
+            let test = &self.tests[number];
             let is_factor = matches!(test, FixedTest::Scaled(_));
             (!is_factor || number >= near) && test.explains(pair)
         };
@@ -125,13 +126,13 @@ impl FixedTest {
 
     /// Whether it explains a pair.
     #[inline]
-    pub(super) fn explains(self, (before, after): (i128, i128)) -> bool {
+    pub(super) fn explains(&self, (before, after): (i128, i128)) -> bool {
         match self {
-            Self::Replaced(from, to) => before == from && after == to,
-            Self::Became(value) => after == value,
-            Self::Was(value) => before == value,
+            Self::Replaced(from, to) => before == *from && after == *to,
+            Self::Became(value) => after == *value,
+            Self::Was(value) => before == *value,
             Self::SignTurned => turns(before, after),
-            Self::Shifted(by) => after.checked_sub(before) == Some(by),
+            Self::Shifted(by) => after.checked_sub(before) == Some(*by),
             Self::Scaled(by) => by.explains(before, after),
             Self::Rounded(step) => {
                 let change = after.abs_diff(before);

@@ -1,7 +1,7 @@
 //! Changed values side by side, in a form in which patterns can be found and recognised.
 
 use arrow::array::{Array as _, ArrayRef, AsArray as _, StringArray, StringViewArray};
-use arrow::buffer::NullBuffer;
+use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 
@@ -18,9 +18,9 @@ const SAMPLE: usize = 1_024;
 #[derive(Debug)]
 pub(super) enum Pairs {
     /// Whole numbers of a unit: integers, decimals, dates and times.
-    Fixed { before: Vec<i128>, after: Vec<i128>, unit: Unit },
+    Fixed { before: ScalarBuffer<i128>, after: ScalarBuffer<i128>, unit: Unit },
     /// Doubles, and the precision of the column's type.
-    Float { before: Vec<f64>, after: Vec<f64>, epsilon: f64 },
+    Float { before: ScalarBuffer<f64>, after: ScalarBuffer<f64>, epsilon: f64 },
     /// Texts, and the texts of anything else.
     Text { before: StringViewArray, after: StringViewArray, is_text: bool },
 }
@@ -146,17 +146,22 @@ impl Pairs {
         }
     }
 
-    /// The change at a place, of numbers.
-    pub(super) fn change(&self, place: usize) -> Option<f64> {
+    /// The changes at places, of numbers: each with its place among them.
+    pub(super) fn changes(&self, places: &[usize]) -> Vec<(usize, f64)> {
+        let places = places.iter().copied().enumerate();
         match self {
             Self::Fixed { before, after, unit: Unit::Number { scale } } => {
-                let change = after[place].checked_sub(before[place])?;
-                Some(double(change) * unit(*scale))
+                let one = unit(*scale);
+                let changes = places.filter_map(|(number, at)| {
+                    Some((number, double(after[at].checked_sub(before[at])?) * one))
+                });
+                changes.collect()
             }
             Self::Float { before, after, .. } => {
-                Some(after[place] - before[place]).filter(|change| change.is_finite())
+                let changes = places.map(|(number, at)| (number, after[at] - before[at]));
+                changes.filter(|(_, change)| change.is_finite()).collect()
             }
-            _ => None,
+            _ => Vec::new(),
         }
     }
 }

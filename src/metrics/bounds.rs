@@ -1,17 +1,19 @@
 //! The least and greatest value of a column, by total order.
 
+use std::ops::Neg;
 use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray as _, BooleanArray,
-    Float64Array, PrimitiveArray, StringViewArray, downcast_primitive_array, make_comparator,
+    PrimitiveArray, StringViewArray, downcast_primitive_array, make_comparator,
 };
 use arrow::compute::{
     SortOptions, cast, max, max_string, max_string_view, min, min_string, min_string_view,
 };
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
+use super::nulls::filled;
 use crate::error::{ErrorKind, Result, from_arrow};
 
 /// The bounds seen so far, each as an array of one value.
@@ -63,15 +65,24 @@ type Extremes = Result<Option<(ArrayRef, ArrayRef)>, arrow::error::ArrowError>;
 /// The least and greatest value of an array, leaving out nulls and NaN.
 fn extremes(array: &ArrayRef) -> Extremes {
     match array.data_type() {
-        DataType::Float64 => return Ok(float_extremes(array)),
-        DataType::Float32 | DataType::Float16 => {
-            let Some((least, greatest)) = float_extremes(&cast(array, &DataType::Float64)?) else {
-                return Ok(None);
-            };
+        DataType::Float64 => {
+            return Ok(float_extremes::<Float64Type>(array, f64::NAN, f64::INFINITY));
+        }
+        DataType::Float32 => {
+            return Ok(float_extremes::<Float32Type>(array, f32::NAN, f32::INFINITY));
+        }
+        DataType::Float16 => {
+            let single = cast(array, &DataType::Float32)?;
+            let found = float_extremes::<Float32Type>(&single, f32::NAN, f32::INFINITY);
+            let Some((least, greatest)) = found else { return Ok(None) };
             // Each was exact in the narrower type.
             let (least, greatest) =
                 (cast(&least, array.data_type())?, cast(&greatest, array.data_type())?);
             return Ok(Some((least, greatest)));
+        }
+        DataType::Decimal128(_, _) => {
+            let values = array.as_primitive::<Decimal128Type>();
+            return Ok(narrow_extremes(values).or_else(|| extremes_of_primitives(values)));
         }
         DataType::Boolean => return Ok(boolean_extremes(array.as_boolean())),
         DataType::Utf8View => {
@@ -102,19 +113,21 @@ fn boolean_extremes(values: &BooleanArray) -> Option<(ArrayRef, ArrayRef)> {
 /// Texts of up to 12 bytes lie in their views, and compare as integers.
 fn text_extremes(values: &StringViewArray) -> Option<(ArrayRef, ArrayRef)> {
     let key = StringViewArray::inline_key_fast;
-    let are_short = values.views().iter().all(|view| *view & 0xffff_ffff <= 12);
+    let longest = values.views().iter().fold(0, |longest: u128, view| longest | view & 0xffff_fff0);
+    let are_short = longest == 0 && values.views().iter().all(|view| *view & 0xf <= 12);
     if values.null_count() > 0 || !are_short {
         let found = min_string_view(values).zip(max_string_view(values));
         return found.map(|(least, greatest)| (one_text(least), one_text(greatest)));
     }
     let (mut least, mut greatest) = (*values.views().first()?, *values.views().first()?);
     let (mut least_key, mut greatest_key) = (key(least), key(greatest));
-    for view in values.views() {
+    let mut views = values.views().iter();
+    // Hardly any lies outside, and until one does no value waits for the one before it.
+    while let Some(view) = views.find(|view| !(least_key..=greatest_key).contains(&key(**view))) {
         let here = key(*view);
         if here < least_key {
             (least, least_key) = (*view, here);
-        }
-        if here > greatest_key {
+        } else {
             (greatest, greatest_key) = (*view, here);
         }
     }
@@ -142,25 +155,57 @@ where
     Some((one(min(array)?), one(max(array)?)))
 }
 
-/// By total order of the bits: −0.0 is less than 0.0.
-fn float_extremes(array: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
-    let values = array.as_primitive::<Float64Type>();
-    // Turned like this, bits compare as the numbers do.
-    let turn = |bits: i64| bits ^ (((bits >> 63).cast_unsigned() >> 1).cast_signed());
-    let see = |(least, greatest): (i64, i64), value: f64| {
-        let turned = turn(value.to_bits().cast_signed());
-        if value.is_nan() { (least, greatest) } else { (least.min(turned), greatest.max(turned)) }
+/// Of decimals that fit into 64 bits, which compare faster. None where one does not.
+fn narrow_extremes(array: &PrimitiveArray<Decimal128Type>) -> Option<(ArrayRef, ArrayRef)> {
+    if array.null_count() > 0 {
+        return None;
+    }
+    let see = |(narrow, least, greatest): (bool, i64, i64), value: &i128| {
+        #[expect(clippy::cast_possible_truncation, reason = "what is lost is looked for")]
+        let low = *value as i64;
+        (narrow & (i128::from(low) == *value), least.min(low), greatest.max(low))
     };
-    let none = (i64::MAX, i64::MIN);
-    let (least, greatest) = if values.null_count() == 0 {
-        values.values().iter().copied().fold(none, see)
-    } else {
-        values.iter().flatten().fold(none, see)
+    let (narrow, least, greatest) = array.values().iter().fold((true, i64::MAX, i64::MIN), see);
+    let one = |value: i64| -> ArrayRef {
+        let one = PrimitiveArray::<Decimal128Type>::from_value(i128::from(value), 1);
+        Arc::new(one.with_data_type(array.data_type().clone()))
     };
-    let one = |turned: i64| -> ArrayRef {
-        Arc::new(Float64Array::from(vec![f64::from_bits(turn(turned).cast_unsigned())]))
+    (narrow && least <= greatest).then(|| (one(least), one(greatest)))
+}
+
+/// By total order: −0.0 is less than 0.0. Processors compare numbers faster than bits, but for the
+/// two zeros, which are looked for at the end.
+fn float_extremes<T>(
+    array: &ArrayRef,
+    nan: T::Native,
+    infinity: T::Native,
+) -> Option<(ArrayRef, ArrayRef)>
+where
+    T: ArrowPrimitiveType,
+    T::Native: PartialOrd + Neg<Output = T::Native> + Into<f64>,
+{
+    const LANES: usize = 8;
+    let values = filled::<T>(array.as_primitive(), nan);
+    let (mut least, mut greatest) = ([infinity; LANES], [-infinity; LANES]);
+    // NaN is neither less nor greater.
+    for values in values.chunks(LANES) {
+        for ((least, greatest), value) in least.iter_mut().zip(&mut greatest).zip(values) {
+            *least = if *value < *least { *value } else { *least };
+            *greatest = if *value > *greatest { *value } else { *greatest };
+        }
+    }
+    let least = least.into_iter().reduce(|one, two| if two < one { two } else { one })?;
+    let greatest = greatest.into_iter().reduce(|one, two| if two > one { two } else { one })?;
+    let zero = |of: T::Native, negative: bool| {
+        let is_it = |value: &&T::Native| {
+            let value: f64 = (**value).into();
+            value == 0.0 && value.is_sign_negative() == negative
+        };
+        if of.into() == 0.0 { values.iter().find(is_it).copied().unwrap_or(of) } else { of }
     };
-    (least <= greatest).then(|| (one(least), one(greatest)))
+    let one =
+        |value: T::Native| -> ArrayRef { Arc::new(PrimitiveArray::<T>::from_value(value, 1)) };
+    (least <= greatest).then(|| (one(zero(least, true)), one(zero(greatest, false))))
 }
 
 fn extremes_by_comparing(
@@ -211,6 +256,9 @@ pub(super) fn is_orderable(data_type: &DataType) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{Float32Array, Float64Array};
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -238,5 +286,54 @@ mod tests {
         let values: ArrayRef = Arc::new(Float64Array::from(vec![f64::NEG_INFINITY]));
         bounds.update(&values).unwrap();
         assert_eq!(bounds.min().unwrap(), "-inf");
+    }
+
+    proptest! {
+        /// Few different numbers, so that zeros, NaN and nulls meet in one chunk.
+        #[test]
+        fn bounds_of_floats_are_those_of_the_total_order(
+            values in prop::collection::vec(
+                prop::option::of(prop::sample::select(vec![
+                    -0.0, 0.0, f32::NAN, -f32::NAN, 1.5, -2.0, f32::INFINITY, f32::NEG_INFINITY,
+                    f32::MIN_POSITIVE / 2.0, -f32::MAX,
+                ])),
+                0..40,
+            ),
+        ) {
+            let numbers = || values.iter().flatten().filter(|value| !value.is_nan());
+            let least = numbers().min_by(|one, two| one.total_cmp(two));
+            let greatest = numbers().max_by(|one, two| one.total_cmp(two));
+            let found = |array: ArrayRef| {
+                let mut bounds = Bounds::default();
+                bounds.update(&array).unwrap();
+                (bounds.min(), bounds.max())
+            };
+            let text = |array: ArrayRef| value_text(&array, 0);
+            let single = |value: &f32| text(Arc::new(Float32Array::from(vec![*value])));
+            let double = |value: &f32| text(Arc::new(Float64Array::from(vec![f64::from(*value)])));
+            prop_assert_eq!(
+                found(Arc::new(Float32Array::from(values.clone()))),
+                (least.map(single), greatest.map(single))
+            );
+            let doubles = values.iter().map(|value| value.map(f64::from)).collect::<Float64Array>();
+            prop_assert_eq!(found(Arc::new(doubles)), (least.map(double), greatest.map(double)));
+        }
+
+        #[test]
+        fn bounds_of_decimals_are_exact_in_64_bits_and_beyond(
+            values in prop::collection::vec(prop::option::of(any::<i128>()), 1..40),
+            shift in prop::sample::select(vec![0_u32, 63, 64, 65, 120]),
+            nulls in any::<bool>(),
+        ) {
+            let values = values.iter().map(|value| value.map(|value| (value >> 1) >> shift));
+            let values: Vec<_> = values.filter(|value| nulls || value.is_some()).collect();
+            let array = arrow::array::Decimal128Array::from(values.clone());
+            let array: ArrayRef = Arc::new(array.with_precision_and_scale(38, 0).unwrap());
+            let mut bounds = Bounds::default();
+            bounds.update(&array).unwrap();
+            let (least, greatest) = (values.iter().flatten().min(), values.iter().flatten().max());
+            prop_assert_eq!(bounds.min(), least.map(ToString::to_string));
+            prop_assert_eq!(bounds.max(), greatest.map(ToString::to_string));
+        }
     }
 }

@@ -1,16 +1,19 @@
 //! One column's numbers.
 
-use arrow::array::{Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, PrimitiveArray};
+use arrow::array::{
+    Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, GenericByteViewArray, PrimitiveArray,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type,
-    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type, i256,
+    ByteViewType, DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type, i256,
 };
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{Bounds, is_orderable};
 use super::float_sum::FloatSum;
+use super::nulls::filled;
 use super::profile::Profile;
 use crate::error::{Error, ErrorKind, Result, from_arrow};
 
@@ -178,15 +181,8 @@ where
     T: ArrowPrimitiveType,
     S: Copy,
 {
-    let values: &PrimitiveArray<T> = array.as_primitive();
-    if values.null_count() == 0 {
-        for value in values.values() {
-            *sum = add(*sum, *value).ok_or_else(overflow)?;
-        }
-    } else {
-        for value in values.iter().flatten() {
-            *sum = add(*sum, value).ok_or_else(overflow)?;
-        }
+    for value in filled::<T>(array.as_primitive(), T::default_value()).iter() {
+        *sum = add(*sum, *value).ok_or_else(overflow)?;
     }
     Ok(())
 }
@@ -198,23 +194,32 @@ fn add_integers(sum: &mut i128, array: &ArrayRef) -> Result<()> {
         i128: From<T::Native>,
     {
         // 2^63 values of 64 bits fit into 128, so one batch cannot overflow.
-        let values: &PrimitiveArray<T> = array.as_primitive();
-        let of_batch: i128 = if values.null_count() == 0 {
-            values.values().iter().map(|value| i128::from(*value)).sum()
-        } else {
-            values.iter().flatten().map(i128::from).sum()
-        };
+        let values = filled::<T>(array.as_primitive(), T::default_value());
+        let of_batch: i128 = values.iter().map(|value| i128::from(*value)).sum();
         *sum = sum.checked_add(of_batch).ok_or_else(overflow)?;
         Ok(())
     }
+    /// Of up to 32 bits: 2^31 of them fit into 64.
+    fn add_narrow<T>(array: &ArrayRef, sum: &mut i128) -> Result<()>
+    where
+        T: ArrowPrimitiveType,
+        i64: From<T::Native>,
+    {
+        let values = filled::<T>(array.as_primitive(), T::default_value());
+        for values in values.chunks(1 << 31) {
+            let of_chunk: i64 = values.iter().map(|value| i64::from(*value)).sum();
+            *sum = sum.checked_add(i128::from(of_chunk)).ok_or_else(overflow)?;
+        }
+        Ok(())
+    }
     match array.data_type() {
-        DataType::Int8 => add::<Int8Type>(array, sum),
-        DataType::Int16 => add::<Int16Type>(array, sum),
-        DataType::Int32 => add::<Int32Type>(array, sum),
+        DataType::Int8 => add_narrow::<Int8Type>(array, sum),
+        DataType::Int16 => add_narrow::<Int16Type>(array, sum),
+        DataType::Int32 => add_narrow::<Int32Type>(array, sum),
         DataType::Int64 => add::<Int64Type>(array, sum),
-        DataType::UInt8 => add::<UInt8Type>(array, sum),
-        DataType::UInt16 => add::<UInt16Type>(array, sum),
-        DataType::UInt32 => add::<UInt32Type>(array, sum),
+        DataType::UInt8 => add_narrow::<UInt8Type>(array, sum),
+        DataType::UInt16 => add_narrow::<UInt16Type>(array, sum),
+        DataType::UInt32 => add_narrow::<UInt32Type>(array, sum),
         DataType::UInt64 => add::<UInt64Type>(array, sum),
         other => Err(Error::internal(format!("{other} is no integer"))),
     }
@@ -244,14 +249,7 @@ fn add_decimals(sum: &mut i256, array: &ArrayRef) -> Result<()> {
 /// The sum of a batch in 128 bits, where it is sure to fit: all values below 2^63.
 fn narrow_sum(values: &PrimitiveArray<Decimal128Type>) -> Option<i128> {
     let fits = |value: i128| value.unsigned_abs() >> 63 == 0;
-    if values.null_count() > 0 {
-        let all = values.iter().flatten();
-        let (sum, narrow) = all.fold((0_i128, true), |(sum, narrow), value| {
-            (sum.wrapping_add(value), narrow & fits(value))
-        });
-        return narrow.then_some(sum);
-    }
-    let (sum, narrow) = values.values().iter().fold((0_i128, true), |(sum, narrow), value| {
+    let (sum, narrow) = filled(values, 0).iter().fold((0_i128, true), |(sum, narrow), value| {
         (sum.wrapping_add(*value), narrow & fits(*value))
     });
     narrow.then_some(sum)
@@ -259,20 +257,11 @@ fn narrow_sum(values: &PrimitiveArray<Decimal128Type>) -> Option<i128> {
 
 fn add_floats(sum: &mut FloatSum, array: &ArrayRef) {
     match array.data_type() {
-        DataType::Float64 => {
-            let values = array.as_primitive::<Float64Type>();
-            if values.null_count() == 0 {
-                sum.add_all(values.values().iter().copied());
-            } else {
-                sum.add_all(values.iter().flatten());
-            }
-        }
-        DataType::Float32 => {
-            sum.add_all(array.as_primitive::<Float32Type>().iter().flatten().map(f64::from));
-        }
+        DataType::Float64 => sum.add_all(&filled::<Float64Type>(array.as_primitive(), 0.0)),
+        DataType::Float32 => sum.add_all_single(&filled::<Float32Type>(array.as_primitive(), 0.0)),
         _ => {
             let values = array.as_primitive::<Float16Type>().iter().flatten();
-            sum.add_all(values.map(|value| value.to_f64()));
+            sum.add_all_single(&values.map(|value| value.to_f32()).collect::<Vec<_>>());
         }
     }
 }
@@ -281,13 +270,25 @@ fn byte_length(array: &ArrayRef) -> u64 {
     let length: usize = match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().iter().flatten().map(str::len).sum(),
         DataType::LargeUtf8 => array.as_string::<i64>().iter().flatten().map(str::len).sum(),
-        DataType::Utf8View => array.as_string_view().iter().flatten().map(str::len).sum(),
+        DataType::Utf8View => return view_length(array.as_string_view()),
         DataType::Binary => array.as_binary::<i32>().iter().flatten().map(<[u8]>::len).sum(),
         DataType::LargeBinary => array.as_binary::<i64>().iter().flatten().map(<[u8]>::len).sum(),
-        DataType::BinaryView => array.as_binary_view().iter().flatten().map(<[u8]>::len).sum(),
+        DataType::BinaryView => return view_length(array.as_binary_view()),
         _ => array.as_fixed_size_binary().iter().flatten().map(<[u8]>::len).sum(),
     };
     length as u64
+}
+
+/// A view's lowest 32 bits are its length.
+fn view_length<T: ByteViewType>(array: &GenericByteViewArray<T>) -> u64 {
+    let length = |view: &u128| u64::try_from(view & 0xffff_ffff).unwrap_or_default();
+    match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        None => array.views().iter().map(length).sum(),
+        Some(nulls) => {
+            let lengths = array.views().iter().map(length).zip(nulls);
+            lengths.map(|(length, valid)| length * u64::from(valid)).sum()
+        }
+    }
 }
 
 /// A scaled integer as decimal text.

@@ -47,34 +47,71 @@ impl FloatSum {
 
     /// Adds many numbers, faster than one by one: mantissas of one exponent and sign are gathered
     /// first (R. Neal's "large superaccumulator"). A mantissa has 53 bits, so 2,047 of them fit
-    /// into 64.
-    pub fn add_all(&mut self, values: impl IntoIterator<Item = f64>) {
+    /// into 64. Neighbours go to different tables: they often have one exponent, and an addition
+    /// to the same place waits for the one before it.
+    pub fn add_all(&mut self, values: &[f64]) {
         const ROOM: usize = 2_047;
-        let mut gathered = [[0_u64; 2]; 0x7ff];
-        let mut values = values.into_iter();
-        loop {
-            let (mut count, mut least, mut most) = (0, 0x7ff, 0);
-            for value in values.by_ref().take(ROOM) {
-                count += 1;
-                let bits = value.to_bits();
-                let exponent = usize::try_from((bits >> 52) & 0x7ff).unwrap_or_default();
-                let Some(sums) = gathered.get_mut(exponent) else {
-                    self.add_special(value);
-                    continue;
-                };
-                sums[usize::from(bits >> 63 == 1)] += mantissa_of(bits);
-                least = least.min(exponent);
-                most = most.max(exponent);
+        let mut gathered = [[[0_u64; 2]; 0x7ff]; 2];
+        for values in values.chunks(2 * ROOM) {
+            // A bit for each 32 exponents that came.
+            let mut came = 0_u64;
+            for two in values.chunks(2) {
+                for (value, gathered) in two.iter().zip(&mut gathered) {
+                    let bits = value.to_bits();
+                    let exponent = usize::try_from((bits >> 52) & 0x7ff).unwrap_or_default();
+                    let Some(sums) = gathered.get_mut(exponent) else {
+                        self.add_special(*value);
+                        continue;
+                    };
+                    sums[usize::from(bits >> 63 == 1)] += mantissa_of(bits);
+                    came |= 1 << (exponent / 32);
+                }
             }
-            for (exponent, sums) in (0_u64..).zip(&mut gathered).take(most + 1).skip(least) {
+            for gathered in &mut gathered {
+                self.add_gathered(gathered, came);
+            }
+        }
+    }
+
+    /// Adds sums of mantissas by exponent and sign, and clears them.
+    fn add_gathered(&mut self, gathered: &mut [[u64; 2]], came: u64) {
+        for (exponents, sums) in (0_u64..).zip(gathered.chunks_mut(32)) {
+            if came >> exponents & 1 == 0 {
+                continue;
+            }
+            for (exponent, sums) in (32 * exponents..).zip(sums) {
                 for (sum, is_negative) in std::mem::take(sums).into_iter().zip([false, true]) {
                     if sum > 0 {
                         self.add_scaled(sum, exponent, is_negative);
                     }
                 }
             }
-            if count < ROOM {
-                return;
+        }
+    }
+
+    /// Adds many numbers of single precision. Where the exponents of 256 of them are near each
+    /// other, doubles hold their sum exactly: each is a multiple of the last bit of the least, and
+    /// 24 bits of a mantissa, 8 for the count and the 21 between the exponents are 53.
+    pub fn add_all_single(&mut self, values: &[f32]) {
+        const FARTHEST: u32 = 21;
+        const SPECIAL: u32 = 0xff << 23;
+        for values in values.chunks(256) {
+            let (mut least, mut most) = (SPECIAL, 0);
+            for value in values {
+                let magnitude = value.abs().to_bits();
+                most = most.max(magnitude);
+                least = least.min(if magnitude == 0 { SPECIAL } else { magnitude });
+            }
+            if most < SPECIAL && (most >> 23).saturating_sub((least >> 23).max(1)) <= FARTHEST {
+                let mut lanes = [0.0; 4];
+                for four in values.chunks(4) {
+                    for (lane, value) in lanes.iter_mut().zip(four) {
+                        *lane += f64::from(*value);
+                    }
+                }
+                self.add(lanes.iter().sum());
+            } else {
+                values.iter().for_each(|value| self.add(f64::from(*value)));
             }
         }
     }
@@ -275,10 +312,27 @@ mod tests {
             prop_assert_eq!(sum(&values).to_bits(), sum(&reversed).to_bits());
             prop_assert_eq!(sum(&values).to_bits(), left.value().to_bits());
             let mut gathered = FloatSum::default();
-            gathered.add_all(values.iter().cycle().take(values.len() * 101).copied());
+            gathered.add_all(&values.repeat(101));
             let mut one_by_one = FloatSum::default();
             (0..101).for_each(|_| values.iter().for_each(|value| one_by_one.add(*value)));
             prop_assert_eq!(gathered.value().to_bits(), one_by_one.value().to_bits());
+        }
+
+        /// `near`: how many bits of the exponent are free, so that doubles hold the sum or not.
+        #[test]
+        fn numbers_of_single_precision_are_added_exactly(
+            bits in prop::collection::vec(any::<u32>(), 0..700),
+            near in 0_u32..9,
+            high in any::<u32>(),
+        ) {
+            let free = 0x807f_ffff | ((1 << near) - 1) << 23;
+            let values: Vec<f32> =
+                bits.iter().map(|bits| f32::from_bits(bits & free | high & !free)).collect();
+            let (mut single, mut double) = (FloatSum::default(), FloatSum::default());
+            single.add_all_single(&values);
+            values.iter().for_each(|value| double.add(f64::from(*value)));
+            prop_assert_eq!(single.value().to_bits(), double.value().to_bits());
+            prop_assert_eq!((single.nans(), single.infinities()), (double.nans(), double.infinities()));
         }
     }
 }

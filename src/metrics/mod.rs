@@ -10,6 +10,7 @@ mod column;
 mod digest;
 mod float_sum;
 mod keys;
+mod nulls;
 mod parts;
 mod profile;
 mod row_hash;

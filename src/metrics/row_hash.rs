@@ -1,6 +1,8 @@
 //! A hash of each row: the cells of its values, summed and mixed. The rules are those of
 //! [`super::digest`].
 
+use std::hint::select_unpredictable;
+
 use arrow::array::{
     Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, RecordBatch, StringViewArray,
 };
@@ -147,7 +149,9 @@ fn add_values(
         }
         Some(nulls) => {
             for ((row, value), valid) in rows.iter_mut().zip(values).zip(nulls) {
-                add(row, cell(if valid { value } else { NULL }, seed));
+                let low = select_unpredictable(valid, value.0, NULL.0);
+                let high = select_unpredictable(valid, value.1, NULL.1);
+                add(row, cell(Words(low, high), seed));
             }
         }
     }
