@@ -26,4 +26,5 @@ pub mod run;
 pub mod spec;
 pub mod storage;
 mod task;
+mod text_views;
 pub mod trial;

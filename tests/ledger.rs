@@ -111,6 +111,20 @@ fn partitions_and_sums_that_must_hold_are_held() {
 }
 
 #[test]
+fn the_ledger_names_approval_next_only_when_nothing_else_failed() {
+    let lab = lab(TWO_CHANGES, "[checks]\nbound = [{ of = \"max rate\", min = 1000000 }]\n");
+    let plan = run(&lab);
+    check(&lab, &plan, 3);
+    let list = || lab.run(&with(&["ledger", "list", &plan])).expect(0).said();
+    assert!(list().contains("reissue ledger explain"), "{}", list());
+    let accept = ["ledger", "dispose", &plan, "all", "--state", "accepted", "--reason", "seen"];
+    lab.run_as(OWNER, &with(&accept)).expect(0);
+    check(&lab, &plan, 3);
+    let said = list();
+    assert!(said.contains("reissue check") && !said.contains("reissue approve"), "{said}");
+}
+
+#[test]
 fn an_unexplained_difference_blocks_until_an_owner_accepts_it_and_carries_over_while_it_does_not_grow()
  {
     let lab = lab(TWO_CHANGES, "");

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::explain::Cluster;
 use crate::export::Export;
 use crate::identity::Real;
-use crate::ledger::{Discrepancy, DisposeOutcome, State, dispose, export, ledger_of};
+use crate::ledger::{Discrepancy, DisposeOutcome, Standing, State, dispose, export, ledger_of};
 use crate::metrics::value_text;
 use crate::plan::Plan;
 use crate::report::cluster_rows;
@@ -122,24 +122,24 @@ async fn opened(
 }
 
 async fn list(context: &Context, arguments: ListArguments) -> Result<Answer> {
-    let (dataset, plan, _, ledger) = opened(context, &arguments.plan, arguments.batch).await?;
+    let CurrentReport { dataset, plan, head, report } =
+        current(context, &arguments.plan, arguments.batch).await?;
+    let policy = dataset.policy(&head).await?;
+    let ledger = ledger_of(&dataset, &plan, &report, &policy).await?;
     if let Some(file) = &arguments.export {
         export(&ledger, file)?;
     }
     let value = serde_json::json!({ "plan_id": plan.id, "discrepancies": ledger });
     let answer = Answer::new(listed(&ledger), &value)?;
-    let blocking = ledger.iter().find(|one| one.blocks);
-    Ok(match blocking {
-        None => {
-            let flag = scope_flag(scope_of(arguments.batch));
-            answer.next(format!("{}{flag}", context.command("approve", &plan, &dataset)))
-        }
-        Some(one) => {
-            let verb = format!("ledger explain {}", one.id);
-            let flag = scope_flag(scope_of(arguments.batch));
-            answer.next(format!("{}{flag}", context.command(&verb, &plan, &dataset)))
-        }
-    })
+    let standing = Standing::of(&report, &ledger);
+    let verb = match standing.open.first() {
+        Some(one) => format!("ledger explain {}", one.id),
+        None if standing.is_clear() => "approve".to_owned(),
+        // What else keeps it from being published is shown there.
+        None => "check".to_owned(),
+    };
+    let flag = scope_flag(scope_of(arguments.batch));
+    Ok(answer.next(format!("{}{flag}", context.command(&verb, &plan, &dataset))))
 }
 
 /// The discrepancies as a table.

@@ -65,10 +65,11 @@ impl FixedTests {
             *slack = 1.001 * one.abs() + 1e-9 * ratio.abs();
         }
         *near = [NONE; BLOCK];
-        for (number, factor) in self.factors.iter().rev() {
+        for (number, factor) in self.factors.iter().rev().copied() {
+            // Only values, no places of them, are chosen from: else the compiler does one at a time.
             for ((near, ratio), slack) in near.iter_mut().zip(&ratios).zip(&slacks) {
-                let is_near = (factor - ratio).abs() <= *slack;
-                *near = if is_near { *number } else { *near };
+                let (before, is_near) = (*near, (factor - ratio).abs() <= *slack);
+                *near = if is_near { number } else { before };
             }
         }
     }

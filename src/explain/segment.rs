@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::array::{Array, RecordBatch, Scalar, UInt32Array};
-use arrow::compute::kernels::cmp::distinct;
+use arrow::array::{Array, AsArray as _, RecordBatch, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::DataType;
 
 use crate::error::{ErrorKind, Result, from_arrow};
 use crate::metrics::value_text;
+use crate::text_views;
 
 /// How likely a column's values name a segment of rows, the least the most; none: they never do.
 pub(super) fn rank(data_type: &DataType) -> Option<u8> {
@@ -31,15 +31,16 @@ pub(super) fn rank(data_type: &DataType) -> Option<u8> {
 const FEW: usize = 64;
 
 /// Whether all values of a column are the same as the first.
-fn is_one_value(array: &dyn Array) -> Result<bool> {
+fn is_one_value(array: &dyn Array) -> bool {
     // Most columns tell within a few rows that they have more.
-    if array.len() > 2 * FEW && !is_one_value(array.slice(0, FEW).as_ref())? {
-        return Ok(false);
+    if array.len() > 2 * FEW && !is_one_value(array.slice(0, FEW).as_ref()) {
+        return false;
     }
-    let first = array.slice(0, 1);
-    let differs = distinct(&array, &Scalar::new(first))
-        .map_err(|error| from_arrow(ErrorKind::Internal, "look for segments", error))?;
-    Ok(differs.true_count() == 0)
+    if let Some(views) = array.as_string_view_opt().and_then(text_views::short) {
+        return views.iter().all(|view| *view == views[0]);
+    }
+    let rest = array.len().saturating_sub(1);
+    rest == 0 || array.slice(0, rest) == array.slice(1, rest)
 }
 
 /// The columns that have more than one value somewhere.
@@ -61,7 +62,7 @@ impl Varied {
             }
             let here = value_text(array, 0);
             let before = self.first.entry(field.name().clone()).or_insert_with(|| here.clone());
-            if *before != here || !is_one_value(array)? {
+            if *before != here || !is_one_value(array) {
                 self.columns.insert(field.name().clone());
             }
         }
@@ -95,13 +96,13 @@ impl Common {
                 take(array, places, None)
                     .map_err(|error| from_arrow(ErrorKind::Internal, "look for segments", error))
             };
-            if !is_one_value(&at(&places.slice(0, FEW.min(places.len())))?)? {
+            let few = at(&places.slice(0, FEW.min(places.len())))?;
+            if !is_one_value(&few) {
                 continue;
             }
-            let here = at(&places)?;
-            let value = value_text(&here, 0);
+            let value = value_text(&few, 0);
             let goes_on = !self.begun || self.values.get(field.name()) == Some(&value);
-            if goes_on && is_one_value(&here)? {
+            if goes_on && (is_one_value(array) || is_one_value(&at(&places)?)) {
                 kept.insert(field.name().clone(), value);
             }
         }

@@ -12,6 +12,7 @@ use arrow::compute::{concat, interleave, take};
 use arrow::datatypes::DataType;
 
 use crate::error::{Error, ErrorKind, Result, from_arrow};
+use crate::text_views;
 
 /// One column over several batches.
 pub(super) enum Gather {
@@ -82,9 +83,6 @@ fn has_one_width(data_type: &DataType) -> bool {
         )
 }
 
-/// Bytes of a text that lies in its view.
-const SHORT: u128 = 12;
-
 /// Codes for a column of at most 256 different short texts without nulls.
 fn codes(arrays: &[ArrayRef]) -> Option<(Vec<u8>, ArrayRef)> {
     if !arrays.iter().all(|array| array.data_type() == &DataType::Utf8View) {
@@ -108,7 +106,7 @@ fn codes(arrays: &[ArrayRef]) -> Option<(Vec<u8>, ArrayRef)> {
                 codes.push(code);
                 continue;
             }
-            if *view & 0xffff_ffff > SHORT {
+            if text_views::length(*view) > text_views::LONGEST {
                 return None;
             }
             let code = match known.get(view) {

@@ -15,6 +15,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::nulls::filled;
 use crate::error::{ErrorKind, Result, from_arrow};
+use crate::text_views;
 
 /// The bounds seen so far, each as an array of one value.
 #[derive(Debug, Clone, Default)]
@@ -113,15 +114,13 @@ fn boolean_extremes(values: &BooleanArray) -> Option<(ArrayRef, ArrayRef)> {
 /// Texts of up to 12 bytes lie in their views, and compare as integers.
 fn text_extremes(values: &StringViewArray) -> Option<(ArrayRef, ArrayRef)> {
     let key = StringViewArray::inline_key_fast;
-    let longest = values.views().iter().fold(0, |longest: u128, view| longest | view & 0xffff_fff0);
-    let are_short = longest == 0 && values.views().iter().all(|view| *view & 0xf <= 12);
-    if values.null_count() > 0 || !are_short {
+    let Some(views) = text_views::short(values) else {
         let found = min_string_view(values).zip(max_string_view(values));
         return found.map(|(least, greatest)| (one_text(least), one_text(greatest)));
-    }
-    let (mut least, mut greatest) = (*values.views().first()?, *values.views().first()?);
+    };
+    let (mut least, mut greatest) = (*views.first()?, *views.first()?);
     let (mut least_key, mut greatest_key) = (key(least), key(greatest));
-    let mut views = values.views().iter();
+    let mut views = views.iter();
     // Hardly any lies outside, and until one does no value waits for the one before it.
     while let Some(view) = views.find(|view| !(least_key..=greatest_key).contains(&key(**view))) {
         let here = key(*view);
@@ -133,7 +132,7 @@ fn text_extremes(values: &StringViewArray) -> Option<(ArrayRef, ArrayRef)> {
     }
     let one = |view: u128| -> ArrayRef {
         let bytes = view.to_le_bytes();
-        let length = usize::try_from(view & 0xffff_ffff).unwrap_or(0).min(12);
+        let length = usize::try_from(text_views::length(view)).unwrap_or(0).min(12);
         one_text(std::str::from_utf8(&bytes[4..4 + length]).unwrap_or_default())
     };
     Some((one(least), one(greatest)))

@@ -16,6 +16,7 @@ use super::float_sum::FloatSum;
 use super::nulls::filled;
 use super::profile::Profile;
 use crate::error::{Error, ErrorKind, Result, from_arrow};
+use crate::text_views;
 
 /// A column's numbers; what does not apply to its type is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -279,9 +280,8 @@ fn byte_length(array: &ArrayRef) -> u64 {
     length as u64
 }
 
-/// A view's lowest 32 bits are its length.
 fn view_length<T: ByteViewType>(array: &GenericByteViewArray<T>) -> u64 {
-    let length = |view: &u128| u64::try_from(view & 0xffff_ffff).unwrap_or_default();
+    let length = |view: &u128| text_views::length(*view);
     match array.nulls().filter(|nulls| nulls.null_count() > 0) {
         None => array.views().iter().map(length).sum(),
         Some(nulls) => {

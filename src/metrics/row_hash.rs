@@ -15,6 +15,7 @@ use arrow::datatypes::{
 
 use super::words::{NULL, Words, class_of, float, push_values, signed, split, words_of};
 use crate::error::Result;
+use crate::text_views;
 
 /// What parts a row's two products: the fractions of the golden ratio and of π, and splitmix64's
 /// two multipliers. Any words would do.
@@ -179,7 +180,7 @@ fn add_texts(array: &StringViewArray, seed: Words, rows: &mut [Words]) {
             continue;
         }
         let of_value = cell(words_of(array.value(at).as_bytes()), seed);
-        if *view & 0xffff_ffff <= 12 {
+        if text_views::length(*view) <= text_views::LONGEST {
             kept[place] = (*view, of_value);
         }
         add(row, of_value);

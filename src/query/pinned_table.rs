@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, Scalar};
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, BooleanArray, RecordBatch, RecordBatchOptions, Scalar,
+    StringViewArray,
+};
+use arrow::buffer::ScalarBuffer;
 use arrow::compute::kernels::cmp::{gt_eq, lt};
 use arrow::compute::{and, filter_record_batch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
@@ -205,10 +209,12 @@ fn shape(
         .collect();
     let mut arrays = Vec::with_capacity(wanted.fields().len());
     for field in wanted.fields() {
-        let array = match path_values.get(field.name()) {
-            Some(value) => value.to_array_of_size(rows).map_err(|error| {
-                Error::internal("spread a path's value").because(error.to_string())
-            })?,
+        let of_path = path_values.get(field.name());
+        let because = |error: DataFusionError| {
+            Error::internal("spread a path's value").because(error.to_string())
+        };
+        let array = match of_path {
+            Some(value) => value.to_array().map_err(because)?,
             None => Arc::clone(read.get(field.name().as_str()).ok_or_else(|| {
                 Error::internal("a column was not read").with("column", field.name())
             })?),
@@ -224,7 +230,7 @@ fn shape(
                     .hint("write the column with one type everywhere")
             })?
         };
-        arrays.push(array);
+        arrays.push(if of_path.is_some() { spread(&array, rows).map_err(because)? } else { array });
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::clone(wanted), arrays, &options).map_err(|error| {
@@ -293,5 +299,17 @@ impl PartitionStream for TableStream {
             .try_flatten()
             .map_err(|error| DataFusionError::External(Box::new(error)));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.columns), batches))
+    }
+}
+
+/// So many of one value: of a million equal texts none needs a look.
+fn spread(one: &ArrayRef, rows: usize) -> EngineResult<ArrayRef> {
+    match one.as_string_view_opt() {
+        Some(text) if text.null_count() == 0 => {
+            let views = ScalarBuffer::from(vec![text.views()[0]; rows]);
+            let buffers = text.data_buffers().to_vec();
+            Ok(Arc::new(StringViewArray::try_new(views, buffers, None)?))
+        }
+        _ => ScalarValue::try_from_array(one, 0)?.to_array_of_size(rows),
     }
 }
